@@ -22,7 +22,7 @@ from rag_assay.evals.reporting.display import (
     with_sign,
 )
 from rag_assay.evals.reporting.standings import CellStanding, RankedResult, Result, Subset, varying_axes
-from rag_assay.evals.reporting.texts import Language, Texts, words_in
+from rag_assay.evals.reporting.texts import Language, read_texts, words_in
 from rag_assay.evals.statistics.bootstrap import CONFIDENCE, RESAMPLES
 from rag_assay.evals.statistics.question_clusters import Clustering
 from rag_assay.evals.statistics.significance import paired_bootstrap
@@ -88,20 +88,7 @@ def chances_sentence(found: Sequence[RankedResult], least: float = 0.005) -> str
     return f"Chance of being best: {listed(shown, 6)}."
 
 
-METHODS: Texts = {
-    "documents": (
-        "clusters of questions that share documents ({n})",
-        "Gruppen von Fragen, die Dokumente teilen ({n})",
-    ),
-    "ids": ("clusters of questions by their ids ({n})", "Gruppen von Fragen nach ihren Ids ({n})"),
-    "questions": ("the questions", "die Fragen"),
-    "interval": (
-        "{level} interval over {unit}: of bounded metrics Wilson's with the design effect, else the "
-        "studentised bootstrap's ({resamples} resamples, seed {seed})",
-        "{level}-Intervall über {unit}: bei begrenzten Metriken nach Wilson mit Designeffekt, sonst nach "
-        "studentisiertem Bootstrap ({resamples} Stichproben, Seed {seed})",
-    ),
-}
+METHODS = read_texts("methods")
 
 
 def unit_phrase(clusters: Clustering, language: Language = "en") -> str:

@@ -16,7 +16,7 @@ from rag_assay.evals.metrics.contract import Gold, Metric
 from rag_assay.evals.metrics.costs import RunningCost, running_costs
 from rag_assay.evals.metrics.token_budget import CHARACTERS_A_TOKEN, context_curve
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
-from rag_assay.evals.reporting.display import count, left_out, listed, number
+from rag_assay.evals.reporting.display import count, number
 from rag_assay.evals.reporting.limits import LEADERBOARD_ROWS
 from rag_assay.evals.reporting.sections import (
     Column,
@@ -28,7 +28,7 @@ from rag_assay.evals.reporting.sections import (
     section,
 )
 from rag_assay.evals.reporting.standings import CellStanding, Subset, Values, subsets
-from rag_assay.evals.reporting.texts import CHARTS, Language, words_in
+from rag_assay.evals.reporting.texts import CHARTS, Language, listed_in, several, words_in
 from rag_assay.evals.statistics.board import front
 from rag_assay.evals.statistics.bootstrap import UNIT
 from rag_assay.evals.statistics.effects import Levels, effect, over_contexts
@@ -101,9 +101,12 @@ def costs_section(
     words = words_in(CHARTS, language)
     columns = [Column(words("cell"), style="cell")]
     for metric in metrics:
-        pair = ("p50", "p95") if metric.unit == "s" else ("mean", "sum")
+        pair = ("p50", "p95") if metric.unit == "s" else (words("how_mean"), words("how_sum"))
         columns += [one for what in pair for one in numbers(metric.title, unit=_joined(what, metric.unit))]
-    columns += [*numbers(words("questions")), *(numbers("Answers", unit="sum, US$") if usd else [])]
+    columns += [
+        *numbers(words("questions")),
+        *(numbers(words("answers"), unit=f"{words('how_sum')}, US$") if usd else []),
+    ]
     rows = []
     for cell, label in islice(labels.items(), LEADERBOARD_ROWS):
         row: list[str | TableFigure] = [label]
@@ -111,18 +114,19 @@ def costs_section(
         for metric in metrics:
             cost = found.get((cell, metric.name))
             if cost is None:
-                row += [missing(reasons.get((cell, metric.name)) or "not measured in this cell")] * 2
+                row += [missing(reasons.get((cell, metric.name)) or words("not_measured"))] * 2
                 continue
             asked.append(cost.n)
             values = (cost.p50, cost.p95) if metric.unit == "s" else (cost.mean, cost.total)
             row += [TableFigure(number(value, metric.unit), sort=value) for value in values]
         ends = "–".join(map(str, sorted({min(asked), max(asked)}))) if asked else ""
-        row.append(TableFigure(ends, sort=min(asked)) if asked else missing("no value"))
+        row.append(TableFigure(ends, sort=min(asked)) if asked else missing(words("no_value")))
         if usd:
             paid = usd.get(cell)
-            row.append(missing("no known price") if paid is None else TableFigure(f"{paid:.4f}", sort=paid))
+            row.append(missing(words("no_price")) if paid is None else TableFigure(f"{paid:.4f}", sort=paid))
         rows.append(row)
-    rest = left_out("to keep this file small", cell=len(labels) - len(rows))
+    further = len(labels) - len(rows)
+    rest = several(words, "left_cells", further) if further else ""
     table = Table(words("costs_by_cell"), columns, rows, rest, "sortable filterable")
     return section("costs", [table], language=language)
 
@@ -250,13 +254,18 @@ class Bought:
 
 @dataclass(frozen=True)
 class Front:
-    """What no cell beats: dearer ones are better, better ones dearer; all: also points off the front."""
+    """What no cell beats: dearer ones are better, better ones dearer.
+
+    cost: title of a metric, or `context` or `answers`; how: `median`, `mean` or `sum` of it
+    all: also points off the front
+    """
 
     quality: str
     cost: str
     unit: str
     points: tuple[Bought, ...]
     all: tuple[Bought, ...]
+    how: str = ""
 
     @property
     def of(self) -> int:
@@ -330,7 +339,7 @@ def _of_depths(curves: pl.DataFrame, labels: Mapping[str, str], quality: str) ->
         for row in means.iter_rows(named=True)
         for depth in DEPTHS
     ]
-    return _front(points, quality, "Context", "tokens")
+    return _front(points, quality, "context", "", "tokens")
 
 
 def ranking_labels(data: ReportData) -> Mapping[str, str]:
@@ -341,13 +350,13 @@ def ranking_labels(data: ReportData) -> Mapping[str, str]:
 
 
 def _front(
-    points: Sequence[Bought], quality: str, cost: str, unit: str, *, higher_is_better: bool = True
+    points: Sequence[Bought], quality: str, cost: str, how: str, unit: str, *, higher_is_better: bool = True
 ) -> Front | None:
     if len({one.cost for one in points}) < 2:
         return None
     sign = 1.0 if higher_is_better else -1.0
     best = front([one.cost for one in points], [sign * one.value for one in points])
-    return Front(quality, cost, unit, tuple(points[at] for at in best), tuple(points))
+    return Front(quality, cost, unit, tuple(points[at] for at in best), tuple(points), how)
 
 
 def cost_fronts(
@@ -369,10 +378,10 @@ def cost_fronts(
         chosen = _of_rankings(subset.standings) if metric.of_rankings else subset.standings
         read = [(one, costs.get((one.cell.key, metric.name))) for one in chosen]
         points = [(one, cost.p50 if metric.unit == "s" else cost.mean) for one, cost in read if cost]
-        what = f"{metric.title}, {'median' if metric.unit == 's' else 'mean'}"
-        found.append(_cost_front(points, quality, what, metric.unit, names))
+        what = (metric.title, "median" if metric.unit == "s" else "mean", metric.unit)
+        found.append(_cost_front(points, quality, what, names))
     paid = [(one, usd[one.cell.key]) for one in subset.standings if one.cell.key in usd]
-    found.append(_cost_front(paid, _quality(data, of_rankings=False), "Answers, sum", "US$", labels))
+    found.append(_cost_front(paid, _quality(data, of_rankings=False), ("answers", "sum", "US$"), labels))
     return tuple(one for one in found if one)
 
 
@@ -392,8 +401,7 @@ def _quality(data: ReportData, of_rankings: bool) -> MetricInfo | None:
 def _cost_front(
     costs: Sequence[tuple[CellStanding, float]],
     quality: MetricInfo | None,
-    what: str,
-    unit: str,
+    what: tuple[str, str, str],
     labels: Mapping[str, str],
 ) -> Front | None:
     if quality is None:
@@ -411,23 +419,30 @@ def _cost_front(
         for one, cost in costs
         if (result := one.results.get(quality.name)) and result.covered
     ]
-    return _front(points, quality.title, what, unit, higher_is_better=quality.higher_is_better)
+    return _front(points, quality.title, *what, higher_is_better=quality.higher_is_better)
 
 
-def context_words(found: Contexts) -> list[str]:
-    return [_axis_words(found.quality, one) for one in found.axes]
+def context_words(found: Contexts, language: Language = "en") -> list[str]:
+    return [_axis_words(found.quality, one, language) for one in found.axes]
 
 
-def _axis_words(quality: str, one: AtContext) -> str:
+def _axis_words(quality: str, one: AtContext, language: Language) -> str:
+    words = words_in(CHARTS, language)
+
+    def named(budgets: Mapping[str, Sequence[AtBudget]]) -> str:
+        tokens = {
+            level: listed_in(language, [count(one.tokens) for one in those], 4)
+            for level, those in budgets.items()
+            if those
+        }
+        return listed_in(
+            language, [words("at_tokens", level=level, tokens=text) for level, text in tokens.items()], 4
+        )
+
     of_level: dict[str, list[AtBudget]] = {}
     for budget in one.budgets:
         of_level.setdefault(one.levels[budget.found.best], []).append(budget)
-    named = [f"{level} in {_tokens(budgets)}" for level, budgets in of_level.items()]
     worse = {level: [b for b in one.budgets if b.found.apart[at]] for at, level in enumerate(one.levels)}
-    apart = [f"{level} in {_tokens(budgets)}" for level, budgets in worse.items() if budgets]
-    told = f"significantly worse: {listed(apart, 4)}" if apart else f"no {one.axis} is significantly worse"
-    return f"At equal context, the best {one.axis} by {quality} is {listed(named, 4)}; {told}."
-
-
-def _tokens(budgets: Sequence[AtBudget]) -> str:
-    return f"{listed([count(one.tokens) for one in budgets], 4)} tokens"
+    axis = words(f"axis_{one.axis}")
+    told = words("apart", names=named(worse)) if any(worse.values()) else words("none_apart", axis=axis)
+    return words("at_context", axis=axis, quality=quality, named=named(of_level), told=told)

@@ -61,15 +61,16 @@ def quantity(value: float | None, unit: str = "") -> str:
     return f"{text} {unit}" if unit and text != MISSING else text
 
 
-def interval(low: float | None, high: float | None, unit: str = "") -> str:
-    """
+def interval(low: float | None, high: float | None, unit: str = "", to: str = " to ") -> str:
+    """to: between ends of which one is negative
+
     >>> interval(0.6, 0.75), interval(-0.1, 0.2), interval(None, 0.2)
     ('0.600–0.750', '−0.100 to 0.200', '–')
     """
     ends = (number(low, unit), number(high, unit))
     if MISSING in ends:
         return MISSING
-    return (" to " if "−" in ends[0] + ends[1] else "–").join(ends)
+    return (to if "−" in ends[0] + ends[1] else "–").join(ends)
 
 
 def percent(share: float | None) -> str:

@@ -14,10 +14,11 @@ import polars as pl
 
 from rag_assay.evals.reporting.contexts import BUDGETS
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
-from rag_assay.evals.reporting.display import interval, listed, number, p_value, several, with_sign
+from rag_assay.evals.reporting.display import interval, number, p_value, with_sign
 from rag_assay.evals.reporting.limits import EFFECT_GROUPS
 from rag_assay.evals.reporting.standings import Subset, Values, group_of, subsets, values_of
-from rag_assay.evals.statistics.effects import BestAt, Interaction, Levels, effect, interaction, over_contexts
+from rag_assay.evals.reporting.texts import CHARTS, Language, listed_in, several, words_in
+from rag_assay.evals.statistics.effects import Interaction, Levels, effect, interaction, over_contexts
 from rag_assay.evals.statistics.full_crossing import Crossing
 from rag_assay.evals.statistics.significance import ALPHA, holm
 
@@ -198,92 +199,96 @@ def effects_words(found: Effects) -> list[str]:
     return axes + [pair_words(pair) for pair in found.pairs if pair.p < ALPHA]
 
 
-def effect_words(effect: AxisEffect) -> str:
-    found, metric = effect.found, effect.metric
-    value = number(found.mean[found.best], metric.unit)
-    opening = f"Of the {effect.axis}s, {effect.best} has the best mean {metric.title}, {value}"
+def effect_words(effect: AxisEffect, language: Language = "en") -> str:
+    words, found, unit = words_in(CHARTS, language), effect.found, effect.metric.unit
+    opening = words(
+        "opening",
+        axis=words(f"axis_{effect.axis}"),
+        best=effect.best,
+        title=effect.metric.title,
+        value=number(found.mean[found.best], unit),
+    )
     if len(effect.crossing.contexts) > 1:
-        opening += f" over {_contexts(effect)}"
-    where = f" on a {effect.subset}" if effect.subset != "all" else ""
+        opening += words("over", contexts=_contexts(effect, language))
+    opening += words("on_subset", subset=effect.subset) if effect.subset != "all" else ""
     others = [at for at in effect.best_first() if at != found.best]
-    near = {
-        how: [effect.levels[at] for at in others if found.standing(at) == how] for how in ("tied", "within")
-    }
-    tied, within = near["tied"], near["within"]
+    tied, within = (
+        [effect.levels[at] for at in others if found.standing(at) == how] for how in ("tied", "within")
+    )
     if within and not tied:
-        verb = "is" if len(within) == 1 else "are"
-        words = f"{listed(within)} {verb} within the margin of it"
+        text = several(words, "only_within", len(within), names=listed_in(language, within))
     elif not tied:
-        every = "the other is" if len(others) == 1 else "all others are"
-        furthest = others[-1]
-        words = (
-            f"{every} significantly worse, {effect.levels[furthest]} by "
-            f"{with_sign(found.difference[furthest], metric.unit)} "
-            f"[{_interval(effect, furthest)}]"
+        last = others[-1]
+        text = several(
+            words,
+            "worse",
+            len(others),
+            level=effect.levels[last],
+            difference=with_sign(found.difference[last], unit),
+            ends=interval(found.difference_low[last], found.difference_high[last], unit, words("to")),
         )
-    elif len(tied) == len(others):
-        words = f"{listed(tied)} is tied with it" if len(tied) == 1 else f"all {len(tied)} others are tied"
     else:
-        verb = "is" if len(tied) == 1 else "are"
-        words = f"of {len(others)} others, {listed(tied)} {verb} tied with it"
-    if within and tied:
-        words += f"; {listed(within)} {'is' if len(within) == 1 else 'are'} within the margin"
-    return f"{opening}{where}; {words}.{_left_out(effect)}"
-
-
-def pair_words(pair: AxisPair) -> str:
-    one, other = pair.axes
-    p = p_value(pair.p)
-    overall = pair.levels[0][pair.found.overall]
-    where = f" on a {pair.subset}" if pair.subset != "all" else ""
-    apart = [(at, best) for at, best in enumerate(pair.found.best) if best.apart]
-    if not pair.p < ALPHA:
-        return f"No sign{where} that the best {one} depends on the {other} ({pair.metric.title}, {p})."
-    if apart:
-        named = [_best_at(pair, at, best) for at, best in apart]
-        return (
-            f"The best {one} depends on the {other}{where} ({pair.metric.title}, {p}): {overall} is best on "
-            f"the whole, but {listed(named)}."
+        how = "all_tied" if len(tied) == len(others) else "tied"
+        text = several(words, how, len(tied), of=len(others), names=listed_in(language, tied))
+        text += (
+            several(words, "also_within", len(within), names=listed_in(language, within)) if within else ""
         )
-    largest = pair.found.largest
-    level, here = pair.levels[0][largest.one], pair.levels[1][largest.here]
-    ends = interval(largest.low, largest.high, pair.metric.unit)
-    return (
-        f"What the {one} does depends on the {other}{where} ({pair.metric.title}, {p}; most of all, {level} "
-        f"with {here} is {with_sign(largest.value, pair.metric.unit)} [{ends}] off what both do on average), "
-        f"but no other {one} can be told to be better than {overall} with any {other}."
+    return f"{opening}; {text}.{_left_out(effect, language)}"
+
+
+def pair_words(pair: AxisPair, language: Language = "en") -> str:
+    words, found, unit = words_in(CHARTS, language), pair.found, pair.metric.unit
+    one, other = (words(f"axis_{axis}") for axis in pair.axes)
+    named = {
+        "one": one,
+        "other": other,
+        "title": pair.metric.title,
+        "p": p_value(pair.p),
+        "overall": pair.levels[0][found.overall],
+        "where": words("on_subset", subset=pair.subset) if pair.subset != "all" else "",
+    }
+    if not pair.p < ALPHA:
+        return words("no_interaction", **named)
+    apart = [
+        words(
+            "best_at",
+            level=pair.levels[0][best.level],
+            here=pair.levels[1][at],
+            gain=with_sign(best.difference, unit),
+            ends=interval(best.low, best.high, unit, words("to")),
+        )
+        for at, best in enumerate(found.best)
+        if best.apart
+    ]
+    if apart:
+        return words("interaction", **named, named=listed_in(language, apart))
+    largest = found.largest
+    return words(
+        "no_other_best",
+        **named,
+        level=pair.levels[0][largest.one],
+        here=pair.levels[1][largest.here],
+        value=with_sign(largest.value, unit),
+        ends=interval(largest.low, largest.high, unit, words("to")),
     )
 
 
-def _best_at(pair: AxisPair, at: int, best: BestAt) -> str:
-    ends = interval(best.low, best.high, pair.metric.unit)
-    gain = with_sign(best.difference, pair.metric.unit)
-    return f"{pair.levels[0][best.level]} with {pair.levels[1][at]} ({gain} [{ends}])"
-
-
-def _contexts(effect: AxisEffect) -> str:
-    contexts = effect.crossing.contexts
+def _contexts(effect: AxisEffect, language: Language) -> str:
+    words, contexts = words_in(CHARTS, language), effect.crossing.contexts
     varying = [at for at in range(len(contexts[0])) if len({context[at] for context in contexts}) > 1]
     others = [axis for axis in effect.axes if axis != effect.axis]
     if len(varying) == 1:
-        return several(len(contexts), others[varying[0]])
-    return several(len(contexts), "combination") + f" of {listed([others[at] for at in varying])}"
+        return several(words, f"n_{others[varying[0]]}", len(contexts))
+    axes = listed_in(language, [words(f"axis_{others[at]}") for at in varying])
+    return several(words, "combinations", len(contexts), axes=axes)
 
 
-def _interval(effect: AxisEffect, at: int) -> str:
-    found = effect.found
-    return interval(found.difference_low[at], found.difference_high[at], effect.metric.unit)
-
-
-def _left_out(effect: AxisEffect) -> str:
-    names = effect.crossing.left_out[0]
-    words = ""
-    if names:
-        words = f" Left out because of too few equal contexts: {listed(names)}."
+def _left_out(effect: AxisEffect, language: Language) -> str:
+    words, names = words_in(CHARTS, language), effect.crossing.left_out[0]
+    text = words("left_out", names=listed_in(language, names)) if names else ""
     if effect.crossing.unused:
-        used = effect.of - effect.crossing.unused
-        words += f" {used} of {several(effect.of, 'cell')} stand in equal contexts and are compared."
-    return words
+        text += several(words, "used", effect.of, used=effect.of - effect.crossing.unused)
+    return text
 
 
 Row = dict[str, Any]

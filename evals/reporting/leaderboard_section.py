@@ -183,7 +183,7 @@ def _rank(one: standings.CellStanding, metric: MetricInfo) -> sections.TableFigu
         why = "coverage below 98 %" if found else "reads no ranking"
         why = "it answers from the reference passages" if one.is_ceiling(metric) else why
         return sections.missing(f"no rank: {why}")
-    mark = sections.MARKS[found.standing if found else None]
+    mark = sections.mark(found.standing if found else None)
     return sections.TableFigure(mark + str(one.rank), sort=one.rank)
 
 
@@ -249,4 +249,4 @@ def _difference(found: standings.Result | None, metric: MetricInfo, rank: int | 
             about += f"; about {count(found.questions_needed)} questions would settle this one"
     small = ["too few questions for an interval" if ends == MISSING else ends, p_value(found.p)]
     small += ["within the margin"] if found.within_margin else []
-    return sections.TableFigure(sections.MARKS[found.standing] + text, tuple(small), about, found.difference)
+    return sections.TableFigure(sections.mark(found.standing) + text, tuple(small), about, found.difference)

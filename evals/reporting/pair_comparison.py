@@ -23,62 +23,14 @@ from rag_assay.evals.reporting.display import (
 from rag_assay.evals.reporting.figures.bars import intervals_figure
 from rag_assay.evals.reporting.sections import Column, PageSection, Row, Table, TableFigure, numbers
 from rag_assay.evals.reporting.standings import RankedResult, entries, main_subset
-from rag_assay.evals.reporting.texts import Language, Texts, several, words_in
+from rag_assay.evals.reporting.texts import Language, read_texts, several, words_in
 from rag_assay.evals.statistics.bootstrap import CONFIDENCE
 from rag_assay.evals.statistics.contrasts import Standing
 from rag_assay.evals.statistics.question_clusters import Clustering
 from rag_assay.evals.statistics.resampling import student, sums_of
 from rag_assay.evals.statistics.significance import FEWEST_CLUSTERS
 
-TEXTS: Texts = {
-    "no_values": (
-        "No question has a value of {title} in both.",
-        "Keine Frage hat in beiden einen Wert von {title}.",
-    ),
-    "mean": (
-        "Mean difference of {title}: {value} ({within}).",
-        "Mittlere Differenz von {title}: {value} ({within}).",
-    ),
-    "interval": ("{level} interval {low}", "{level}-Intervall {low}"),
-    "interval_to": ("{level} interval {low} to {high}", "{level}-Intervall {low} bis {high}"),
-    "no_interval": (
-        "too few questions for an interval, or the same difference on each",
-        "zu wenige Fragen für ein Intervall, oder auf jeder dieselbe Differenz",
-    ),
-    "stored": ("; {p}, as on the leaderboard: {verdict}", "; {p}, wie in der Rangliste: {verdict}"),
-    "tied": ("tied", "gleichauf"),
-    "within": ("within the margin", "innerhalb der Toleranz"),
-    "worse": ("significantly different", "signifikant verschieden"),
-    "alone": (", Student's, of this pair alone", ", nach Student, von diesem Paar allein"),
-    "counts": (
-        "The first is better on {wins}, as good on {ties}, worse on {losses} of {n} questions.",
-        "Die erste ist besser bei {wins}, gleich bei {ties}, schlechter bei {losses} von {n} Fragen.",
-    ),
-    "counts_1": (
-        "The first is better on {wins}, as good on {ties}, worse on {losses} of 1 question.",
-        "Die erste ist besser bei {wins}, gleich bei {ties}, schlechter bei {losses} von 1 Frage.",
-    ),
-    "lacking": (
-        " {n} more have no value in one of the two.",
-        " {n} weitere haben in einer der beiden keinen Wert.",
-    ),
-    "lacking_1": (
-        " 1 more has no value in one of the two.",
-        " 1 weitere hat in einer der beiden keinen Wert.",
-    ),
-    "question": ("Question", "Frage"),
-    "first": ("First (A)", "Erste (A)"),
-    "second": ("Second (B)", "Zweite (B)"),
-    "difference": ("Difference", "Differenz"),
-    "between": ("{n} further questions between them.", "{n} weitere Fragen dazwischen."),
-    "between_1": ("1 further question between them.", "1 weitere Frage dazwischen."),
-    "caption": ("Questions by difference", "Fragen nach Differenz"),
-    "title": ("{a} minus {b}", "{a} minus {b}"),
-    "same": (
-        "The two have the same value on every question.",
-        "Beide haben auf jeder Frage denselben Wert.",
-    ),
-}
+TEXTS = read_texts("pair")
 
 Basis = Literal["context", "passages"]
 EQUAL = 1e-12  # smaller differences are none

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.resources import files
 from typing import Any, ClassVar, Literal, TypeAlias
 
-import yaml
 from markupsafe import Markup
 
 from rag_assay.evals.reporting.display import MISSING
-from rag_assay.evals.reporting.texts import Language
+from rag_assay.evals.reporting.texts import CHARTS, Language, read_template, words_in
 from rag_assay.evals.statistics.contrasts import Standing
 
 NOTHING = Markup("")
 PAGE_ONLY = ("part", "bar", "drawn", "shares")  # styles of columns that repeat others, or are drawn
-TIED = Markup('<span title="tied with the best">≈</span> ')
-MARKS: Mapping[Standing | None, Markup] = {
-    "tied": TIED,
-    "within": Markup('<span title="within the margin">=</span> '),
-    "worse": Markup(""),
-    None: Markup(""),
-}
+SIGNS: Mapping[Standing | None, str] = {"tied": "≈", "within": "="}
+
+
+def mark(standing: Standing | None, language: Language = "en") -> Markup:
+    if standing not in SIGNS:
+        return NOTHING
+    title = words_in(CHARTS, language)(f"{standing}_mark")
+    return Markup('<span title="{}">{}</span> ').format(title, SIGNS[standing])
 
 
 @dataclass(frozen=True)
@@ -239,6 +237,7 @@ class Plane:
     key: shape -> meaning
     table: the values, to be read without the chart
     diagonal: what chance would be; makes it a square of two shares
+    below: says to those who do not see it where the numbers are
     """
 
     kind: ClassVar[str] = "plane"
@@ -255,6 +254,7 @@ class Plane:
     table: Details | None = None
     diagonal: str = ""
     rest: str = ""
+    below: str = CHARTS["below"][0]
 
 
 Chart: TypeAlias = "Table | Plane"
@@ -285,32 +285,29 @@ class TitledPage:
     sections: Sequence[PageSection]
 
 
-@cache
-def _written() -> Mapping[str, Mapping[str, Any]]:
-    path = files("rag_assay.evals.reporting") / "templates" / "sections.yaml"
-    found: Mapping[str, Mapping[str, Any]] = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return found
-
-
-def explain(name: str, **values: object) -> Markup:
+def explain(name: str, language: Language = "en", **values: object) -> Markup:
     """Return an explanation of `sections.yaml`, filled in."""
-    return Markup(_written()[name]["about"]).format(**values)  # noqa: S704 -- our own file
+    about = read_template("sections.yaml")[name][_in("about", language)]
+    return Markup(about).format(**values)  # noqa: S704 -- our own file
+
+
+def _in(key: str, language: Language) -> str:
+    return key if language == "en" else f"{key}_{language}"
 
 
 def section(
     anchor: str, blocks: Sequence[Block], title: str = "", language: Language = "en", **values: object
 ) -> PageSection:
     """Return a section of `sections.yaml`; values: of its explanation, which comes first."""
-    known = _written()[anchor]
-    about = [explain(anchor, **values)] if "about" in known else []
+    known = read_template("sections.yaml")[anchor]
+    about = [explain(anchor, language, **values)] if "about" in known else []
     folded, short = known.get("folded", False), known.get("short", "")
-    name = "title" if language == "en" else f"title_{language}"
-    return PageSection(anchor, title or known[name], [*about, *blocks], short, folded)
+    return PageSection(anchor, title or known[_in("title", language)], [*about, *blocks], short, folded)
 
 
 def plain_text(text: str) -> str:
     """
-    >>> plain_text(TIED + "0.5")
+    >>> plain_text(mark("tied") + "0.5")
     '≈ 0.5'
     """
     return text.striptags() if isinstance(text, Markup) else text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from rag_assay.evals.reporting.effects import effects, effects_words
 from rag_assay.evals.reporting.human_ratings.section import people_sentences
 from rag_assay.evals.reporting.judge_cards import estimate_sentences, judge_sentences
 from rag_assay.evals.reporting.search_omissions import left_out_sentences
+from rag_assay.evals.reporting.sections import SIGNS
 from rag_assay.evals.reporting.standings import (
     ALL,
     CellStanding,
@@ -41,7 +42,6 @@ NOTE = 240  # characters of a note
 CARD = 600  # … of a judge's lines
 CELL_WIDTH = 28  # a longer name folds, so that a second metric has room
 _GAP = 2  # between two columns
-MARKS: Mapping[Standing | None, str] = {"tied": "≈", "within": "=", "worse": "", None: ""}
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def _row(standing: CellStanding, layout: Layout) -> list[RenderableType]:
     parts = [getattr(cell, axis) or MISSING for axis in layout.axes]
     primary = standing.results.get(metrics[0].name)
     return [
-        _text(MISSING if standing.rank is None else f"{MARKS[_standing(primary)]}{standing.rank}"),
+        _text(MISSING if standing.rank is None else f"{SIGNS.get(_standing(primary), '')}{standing.rank}"),
         *(_text(name) for name in (parts if layout.split else [cell.label(layout.axes)])),
         _text(_primary(primary, metrics[0])),
         *(_text(_value(standing.results.get(metric.name), metric)) for metric in metrics[1:]),
@@ -175,10 +175,10 @@ def _footnotes(data: ReportData, subset: Subset, layout: Layout, rows: int) -> l
     found = {_standing(one.results.get(data.primary.name)) for one in subset.standings[:rows]}
     if "tied" in found:
         how = f"by a {data.comparison}"
-        lines.append(f"{MARKS['tied']} tied with the leader (not significantly different) {how}.")
+        lines.append(f"{SIGNS['tied']} tied with the leader (not significantly different) {how}.")
     if "within" in found:
         margin = number(data.verdict.margin, data.primary.unit)
-        lines.append(f"{MARKS['within']} within the margin: less than {margin} from the leader.")
+        lines.append(f"{SIGNS['within']} within the margin: less than {margin} from the leader.")
     lines += [sentence] if (sentence := caveats.chances_sentence(entries(data, subset))) else []
     lines += [sentence] if (sentence := caveats.replicates_sentence(data, subset)) else []
     lines += caveats.ceiling_sentences(data, subset)

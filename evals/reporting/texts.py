@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Literal, get_args
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from importlib.resources import files
+from typing import Any, Literal, get_args
 
-from rag_assay.evals.reporting.display import count
+import yaml
+
+from rag_assay.evals.reporting.display import count, listed
 
 Language = Literal["en", "de"]
 Texts = Mapping[str, tuple[str, str]]
 """Name of a text -> the text in English and in German, as format strings."""
 Words = Callable[..., str]
 """(name of a text, values in it) -> the text in a language."""
+
+
+@cache
+def read_template(name: str) -> Mapping[str, Mapping[str, Any]]:
+    """Return a YAML file of the templates."""
+    text = (files("rag_assay.evals.reporting") / "templates" / name).read_text(encoding="utf-8")
+    found: Mapping[str, Mapping[str, Any]] = yaml.load(text, yaml.CSafeLoader)
+    return found
+
+
+def read_texts(group: str) -> Texts:
+    """Return a group of `texts.yaml`."""
+    return {name: (english, german) for name, (english, german) in read_template("texts.yaml")[group].items()}
 
 
 def words_in(texts: Texts, language: Language) -> Words:
@@ -37,26 +53,8 @@ def several(words: Words, name: str, n: int, **values: object) -> str:
     return words(f"{name}_1" if n == 1 else name, n=count(n), **values)
 
 
-CHARTS: Texts = {
-    "effect": ("Effect of the {axis}", "Wirkung: {axis}"),
-    "by_group": ("{title} by kind of question", "{title} nach Art der Frage"),
-    "by_axis_and_group": (
-        "{title} by {axis} and kind of question",
-        "{title} nach {axis} und Art der Frage",
-    ),
-    "together": ("Two axes together", "Zwei Achsen zusammen"),
-    "pair": ("{one} and {other}: {title}", "{one} und {other}: {title}"),
-    "questions": ("Questions", "Fragen"),
-    "difference": ("Difference", "Differenz"),
-    "best": ("best", "beste"),
-    "mean": ("Mean", "Mittel"),
-    "by_length": ("{title} by {axis} and length of context", "{title} nach {axis} und Länge des Kontexts"),
-    "tokens": ("tokens", "Tokens"),
-    "front": ("What no other beats", "Was keine andere übertrifft"),
-    "and_cost": ("{title} and {cost}", "{title} und {cost}"),
-    "costs_by_cell": ("Costs by cell", "Kosten nach Pipeline"),
-    "cell": ("Cell", "Pipeline"),
-}
-"""Titles of charts that the app shows in German too."""
-LISTED: Mapping[Language, Mapping[str, str]] = {"en": {}, "de": {"last": "und", "more": "weitere"}}
-"""Words of `display.listed`."""
+CHARTS = read_texts("charts")
+
+
+def listed_in(language: Language, names: Sequence[str], most: int = 3) -> str:
+    return listed(names, most, last="und", more="weitere") if language == "de" else listed(names, most)

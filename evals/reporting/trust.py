@@ -11,9 +11,9 @@ import polars as pl
 from rag_assay.evals.reporting import limits, standings
 from rag_assay.evals.reporting.caveats import settling
 from rag_assay.evals.reporting.data import ReportData
-from rag_assay.evals.reporting.display import count, format_counts, listed, percent, truncate
+from rag_assay.evals.reporting.display import count, format_counts, percent, truncate
 from rag_assay.evals.reporting.stored_rows import UNCALIBRATED
-from rag_assay.evals.reporting.texts import LISTED, Language, Texts, several, words_in
+from rag_assay.evals.reporting.texts import Language, listed_in, read_texts, several, words_in
 from rag_assay.evals.rubrics.human_rating_metrics import UNRATED, is_unrated
 from rag_assay.evals.study.complexity import below_gate, coverages, lowest_and_highest
 from rag_assay.evals.successive_halving.records import left_out
@@ -95,159 +95,7 @@ NAMED = 6  # cells below the gate that are named
 GATE = f"{MIN_COVERAGE:.0%}".replace("%", " %")
 SIGNS: dict[State, str] = {"ok": "✓", "look": "!", "wrong": "✗"}
 
-TEXTS: Texts = {
-    "ok": ("fine", "in Ordnung"),
-    "look": ("look at this", "ansehen"),
-    "wrong": ("wrong", "falsch"),
-    "Questions": ("Questions", "Fragen"),
-    "Coverage": ("Coverage", "Abdeckung"),
-    "Gate": ("Gate", "Schwelle"),
-    "Cells": ("Cells", "Pipelines"),
-    "Truncation": ("Truncation", "Abgeschnittenes"),
-    "Duplicates": ("Duplicates", "Duplikate"),
-    "Judges": ("Judges", "Judges"),
-    "Enough questions": ("Enough questions", "Genug Fragen"),
-    "not_asked": ("no question was asked", "keine Frage wurde gestellt"),
-    "asked": (
-        "{n} questions: {gold} with evidence, {truths} with a ground truth",
-        "{n} Fragen: {gold} mit Beleg, {truths} mit richtiger Antwort",
-    ),
-    "asked_1": (
-        "1 question: {gold} with evidence, {truths} with a ground truth",
-        "1 Frage: {gold} mit Beleg, {truths} mit richtiger Antwort",
-    ),
-    "no_type": ("no type", "ohne Art"),
-    "by_type": ("; by type {types}", "; nach Art {types}"),
-    "more_types": (", {n} more types", ", {n} weitere Arten"),
-    "unfound": (
-        "; the evidence of {n} is in no document",
-        "; der Beleg von {n} steht in keinem Dokument",
-    ),
-    "few": (
-        "; with so few, only large differences are significant",
-        "; bei so wenigen sind nur große Unterschiede signifikant",
-    ),
-    "no_value": ("no cell has a value of {title}", "keine Pipeline hat einen Wert von {title}"),
-    "covered": (
-        "{low} of the questions have a value and an answer, in every cell",
-        "{low} der Fragen haben Wert und Antwort, in jeder Pipeline",
-    ),
-    "covered_by_cell": (
-        "from {low} to {high} of the questions have a value and an answer, by cell",
-        "{low} bis {high} der Fragen haben Wert und Antwort, je nach Pipeline",
-    ),
-    "answers": ("answers", "Antworten"),
-    "below": ("; below {gate}: {named}", "; unter {gate}: {named}"),
-    "values_missing": (
-        "; values of {title} missing: {counts}",
-        "; fehlende Werte von {title}: {counts}",
-    ),
-    "rule": (
-        "a cell needs {gate} coverage for a rank",
-        "für einen Rang muss eine Pipeline {gate} abdecken",
-    ),
-    "no_winner": ("no winner: {rule}, and none has it", "keine gewinnt: {rule}, und keine tut es"),
-    "some_passed": (
-        "{rule}: {n} cells passed, {out} did not and cannot win",
-        "{rule}: {n} Pipelines tun es; {out} nicht, sie können nicht gewinnen",
-    ),
-    "some_passed_1": (
-        "{rule}: 1 cell passed, {out} did not and cannot win",
-        "{rule}: 1 Pipeline tut es; {out} nicht, sie können nicht gewinnen",
-    ),
-    "all_passed": ("{rule}: all {n} passed, on all questions", "{rule}: alle {n} tun es, bei allen Fragen"),
-    "all_passed_on": ("{rule}: all {n} passed, on a {subset}", "{rule}: alle {n} tun es, bei: {subset}"),
-    "run": ("{run} of {n} planned cells run", "{run} von {n} geplanten Pipelines gelaufen"),
-    "run_1": ("{run} of 1 planned cell run", "{run} von 1 geplanten Pipeline gelaufen"),
-    "failed": (", {n} failed", ", {n} fehlgeschlagen"),
-    "not_tried": (", {n} not tried", ", {n} nicht versucht"),
-    "pruned": (
-        "; of the grid, the search left out {n} more",
-        "; die Suche ließ {n} weitere des Rasters aus",
-    ),
-    "long": (
-        "{n} chunks of {names} longer than the embedder reads",
-        "{n} Chunks von {names} sind länger, als der Embedder liest",
-    ),
-    "long_1": (
-        "1 chunk of {names} longer than the embedder reads",
-        "1 Chunk von {names} ist länger, als der Embedder liest",
-    ),
-    "cut": (
-        "{n} answers cut at the bound of tokens, in {cells}",
-        "{n} Antworten an der Token-Grenze abgeschnitten, in {cells}",
-    ),
-    "cut_1": (
-        "1 answer cut at the bound of tokens, in {cells}",
-        "1 Antwort an der Token-Grenze abgeschnitten, in {cells}",
-    ),
-    "cells": ("{n} cells", "{n} Pipelines"),
-    "cells_1": ("1 cell", "1 Pipeline"),
-    "nothing_cut": (
-        "no chunk is longer than its embedder reads, no answer was cut",
-        "kein Chunk ist länger, als sein Embedder liest, keine Antwort abgeschnitten",
-    ),
-    "no_chunks": (
-        "no chunks of our own, no answer was cut",
-        "keine eigenen Chunks, keine Antwort abgeschnitten",
-    ),
-    "no_copy": ("no document is a copy of another", "kein Dokument ist die Kopie eines anderen"),
-    "near_unknown": (
-        "; near copies were not looked for (`near_duplicates`)",
-        "; fast gleiche wurden nicht gesucht (`near_duplicates`)",
-    ),
-    "copies": (
-        "{n} documents that are copies of another ({exact} exact, {near} near)",
-        "{n} Dokumente sind Kopien eines anderen ({exact} gleich, {near} fast gleich)",
-    ),
-    "copies_1": (
-        "1 document that is a copy of another ({exact} exact, {near} near)",
-        "1 Dokument ist die Kopie eines anderen ({exact} gleich, {near} fast gleich)",
-    ),
-    "copies_out": ("{copies} left out", "{copies}, ausgelassen"),
-    "copies_kept": (
-        "{copies} kept: a retriever that finds the other copy of the evidence is counted as wrong",
-        "{copies}, behalten: Wer die andere Kopie des Belegs findet, gilt als falsch",
-    ),
-    "no_judge": ("no metric comes from a judge", "keine Metrik kommt von einem Judge"),
-    "judged": ("{n} judged metrics", "{n} bewertete Metriken"),
-    "judged_1": ("1 judged metric", "1 bewertete Metrik"),
-    "calibrated": (
-        "{judged}, compared with labels of annotators",
-        "{judged}, mit Urteilen von Menschen verglichen",
-    ),
-    "uncalibrated": (
-        "{n} of {judged} uncalibrated: not compared with labels of annotators",
-        "nicht kalibriert: {n}, von: {judged}; unbekannt ist, wie weit Menschen zustimmen würden",
-    ),
-    "ranks_cells": ("; one of them ranks the cells", "; eine davon bestimmt die Rangfolge"),
-    "no_rank": (
-        "nothing to settle: no pipeline has a rank",
-        "nichts zu klären: keine Pipeline hat einen Rang",
-    ),
-    "settled_near": (
-        "every other pipeline is significantly worse than the first or within the margin",
-        "jede andere Pipeline ist signifikant schlechter als die erste oder innerhalb der Toleranz",
-    ),
-    "settled": (
-        "every other pipeline is significantly worse than the first",
-        "jede andere Pipeline ist signifikant schlechter als die erste",
-    ),
-    "open": ("{n} comparisons with the first cell open", "{n} Vergleiche mit der ersten Pipeline offen"),
-    "open_1": ("1 comparison with the first cell open", "1 Vergleich mit der ersten Pipeline offen"),
-    "settles_all": (
-        "; about {n} questions would settle the rest",
-        "; etwa {n} Fragen würden den Rest entscheiden",
-    ),
-    "settles_some": (
-        "; about {n} questions would settle {settled} of the {of} open comparisons",
-        "; etwa {n} Fragen würden {settled} der {of} offenen Vergleiche entscheiden",
-    ),
-    "settles_none": (
-        "; no number of questions within reach would settle what is open",
-        "; keine erreichbare Zahl von Fragen würde das Offene entscheiden",
-    ),
-}
+TEXTS = read_texts("trust")
 """The list in English and, for the app, in German."""
 
 
@@ -326,7 +174,7 @@ class _TrustList:
                 f"{labels[cell]} {percent(share)} ({titles.get(lacks, lacks) if lacks else words('answers')})"
                 for cell, share, lacks in below.select("cell", "share", "lacks").iter_rows()
             ]
-            text += words("below", gate=GATE, named=listed(named, NAMED, **LISTED[self._language]))
+            text += words("below", gate=GATE, named=listed_in(self._language, named, NAMED))
         missing = missing_values(data.scores.filter(pl.col("metric") == data.primary.name))
         if missing:
             text += words("values_missing", title=title, counts=format_counts(missing))
@@ -368,7 +216,7 @@ class _TrustList:
         parts = []
         long = [one for one in data.chunkings if one.too_long]
         if long:
-            names = listed([one.name for one in long], 3, **LISTED[self._language])
+            names = listed_in(self._language, [one.name for one in long])
             parts.append(several(words, "long", sum(one.too_long for one in long), names=names))
         cut = data.answers.filter(pl.col("status") == Status.TRUNCATED)
         if cut.height:

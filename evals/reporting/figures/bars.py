@@ -30,7 +30,7 @@ from rag_assay.evals.reporting.limits import EFFECT_METRICS
 from rag_assay.evals.reporting.rating_scores import ScoredAnswers, written
 from rag_assay.evals.reporting.sections import Column, Table
 from rag_assay.evals.reporting.standings import CellStanding, RankedResult, Result, Subset, values_of
-from rag_assay.evals.reporting.texts import Language, Texts, Words, several, words_in
+from rag_assay.evals.reporting.texts import Language, Words, read_texts, several, words_in
 from rag_assay.evals.statistics.bootstrap import UNIT, bootstrap, intervals
 from rag_assay.evals.statistics.effects import over_contexts
 
@@ -47,54 +47,7 @@ def place_of(entry: RankedResult, leader: RankedResult | None) -> Place:
     return "tied" if entry.tied else "apart"
 
 
-INTERVALS: Texts = {
-    "title": ("Intervals of {title}", "Intervalle von {title}"),
-    "cell": ("Cell", "Pipeline"),
-    "lines": (
-        "A dot is the mean, a line its {interval}",
-        "Ein Punkt ist das Mittel, eine Linie sein {interval}",
-    ),
-    "band": (
-        "; the band is the leading cell's interval",
-        "; das Band ist das Intervall der führenden Pipeline",
-    ),
-    "tied": ("A diamond (≈) is tied with it: {n} rows", "Eine Raute (≈) liegt gleichauf: {n} Zeilen"),
-    "tied_1": ("A diamond (≈) is tied with it: 1 row", "Eine Raute (≈) liegt gleichauf: 1 Zeile"),
-    "within": (
-        "A diamond (=) is within the margin: {n} rows",
-        "Eine Raute (=) liegt innerhalb der Toleranz: {n} Zeilen",
-    ),
-    "within_1": (
-        "A diamond (=) is within the margin: 1 row",
-        "Eine Raute (=) liegt innerhalb der Toleranz: 1 Zeile",
-    ),
-    "apart": (
-        "Every other ranked row is significantly worse",
-        "Jede andere Zeile mit Rang ist signifikant schlechter",
-    ),
-    "differences": (
-        "; that is a matter of the differences on each question, not of where the lines meet",
-        "; das folgt aus den Differenzen je Frage, nicht daraus, wo sich Linien treffen",
-    ),
-    "unranked": (
-        "A ring with a dashed line (†) has no rank: the line spans its worst to its best case",
-        "Ein Ring mit gestrichelter Linie (†) hat keinen Rang: Sie zeigt schlechtesten bis besten Fall",
-    ),
-    "axis": ("The axis begins at {low}, not at 0", "Die Achse beginnt bei {low}, nicht bei 0"),
-    "shared": (
-        " A generator cannot change this metric, so cells that differ in the generator alone share a row.",
-        " Ein Generator ändert diese Metrik nicht: Pipelines, die nur er trennt, teilen eine Zeile.",
-    ),
-    "worst_case": ("worst to best case", "schlechtester bis bester Fall"),
-    "left_out": (
-        "{n} further rows left out; the table holds them.",
-        "{n} weitere Zeilen ausgelassen; die Tabelle hat sie.",
-    ),
-    "left_out_1": (
-        "1 further row left out; the table holds them.",
-        "1 weitere Zeile ausgelassen; die Tabelle hat sie.",
-    ),
-}
+INTERVALS = read_texts("intervals")
 """Of the chart of intervals, which the app shows in German too."""
 
 

@@ -15,7 +15,6 @@ from rag_assay.evals.reporting import limits
 from rag_assay.evals.reporting.charts.marks import drawn, heat
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
 from rag_assay.evals.reporting.display import (
-    IN_ROWS,
     interval,
     left_out,
     link_of,
@@ -37,7 +36,6 @@ from rag_assay.evals.reporting.effects import (
 )
 from rag_assay.evals.reporting.figures.bars import EffectBars, effect_bars
 from rag_assay.evals.reporting.sections import (
-    MARKS,
     Block,
     Column,
     Details,
@@ -50,12 +48,14 @@ from rag_assay.evals.reporting.sections import (
     Tiles,
     bold,
     explain,
+    mark,
     missing,
     numbers,
     section,
 )
 from rag_assay.evals.reporting.standings import Result, Subset, values_of
-from rag_assay.evals.reporting.texts import CHARTS, Language, Words, words_in
+from rag_assay.evals.reporting.texts import CHARTS, Language, words_in
+from rag_assay.evals.reporting.texts import several as several_in
 from rag_assay.evals.statistics.bootstrap import intervals
 from rag_assay.evals.statistics.effects import Levels, over_contexts
 from rag_assay.evals.statistics.resampling import Floats
@@ -185,21 +185,21 @@ def effects_section(found: Effects, language: Language = "en") -> PageSection | 
     for table in found.axes:
         first = table.effects[0]
         blocks.append(PageHeading(table.axis.capitalize(), "" if table.subset == "all" else table.subset))
-        blocks += [effect_words(first), _axis_table(table, words)]
+        blocks += [effect_words(first, language), _axis_table(table, language)]
         if table.groups:
-            note = PageParagraph(explain("axis-groups", most=limits.EFFECT_GROUPS))
+            note = PageParagraph(explain("axis-groups", language, most=limits.EFFECT_GROUPS))
             title = words("by_group", title=first.metric.title)
-            blocks.append(Details(title, [_groups_table(table, words), note]))
+            blocks.append(Details(title, [_groups_table(table, language), note]))
     if found.pairs:
         kept = tuple(pair for pair in found.pairs if not is_matrix(pair))
-        said = [pair_words(pair) for pair in found.pairs if is_matrix(pair)]
+        said = [pair_words(pair, language) for pair in found.pairs if is_matrix(pair)]
         figures = pair_figures(replace(found, pairs=kept), language)
         blocks += [PageHeading(words("together")), *said, *figures]
     return section("effects", blocks, language=language)
 
 
-def _axis_table(table: AxisTable, words: Words) -> Table:
-    bars, axis = effect_bars(table), table.axis
+def _axis_table(table: AxisTable, language: Language) -> Table:
+    words, bars, axis = words_in(CHARTS, language), effect_bars(table), table.axis
     first = table.effects[0]
     columns = [Column(axis.capitalize(), style="cell")]
     for one in bars:
@@ -211,57 +211,57 @@ def _axis_table(table: AxisTable, words: Words) -> Table:
         level = first.levels[at]
         row: list[str | TableFigure] = [
             level,
-            *(_bar_figure(one, level, is_first=one is bars[0]) for one in bars),
+            *(_bar_figure(one, level, language, is_first=one is bars[0]) for one in bars),
         ]
-        row[2:2] = [_level_difference(first, at, words)]
+        row[2:2] = [_level_difference(first, at, language)]
         rows.append(row)
-    return Table(words("effect", axis=axis), columns, rows, style="effects")
+    return Table(words("effect", axis=words(f"axis_{axis}")), columns, rows, style="effects")
 
 
 def _unit(metric: MetricInfo) -> str:
     return "" if metric.heading == metric.title else f"{metric.unit}, "
 
 
-def _bar_figure(bars: EffectBars, level: str, *, is_first: bool) -> TableFigure:
-    one = bars.effect
+def _bar_figure(bars: EffectBars, level: str, language: Language, *, is_first: bool) -> TableFigure:
+    words, one = words_in(CHARTS, language), bars.effect
     if level not in one.levels:
-        return missing(f"not compared by {one.metric.title}")
+        return missing(words("not_compared", title=one.metric.title))
     at = one.levels.index(level)
     text = number(one.found.mean[at], one.metric.unit)
     if not is_first:
-        text = bold(text) if at == one.found.best else MARKS[one.found.standing(at)] + text
-    mark = bars.marks[level]
-    chart = "" if isinstance(mark, str) else drawn(bars.column, mark)
-    ends = interval(one.found.low[at], one.found.high[at], one.metric.unit)
+        text = bold(text) if at == one.found.best else mark(one.found.standing(at), language) + text
+    bar = bars.marks[level]
+    chart = "" if isinstance(bar, str) else drawn(bars.column, bar)
+    ends = interval(one.found.low[at], one.found.high[at], one.metric.unit, words("to"))
     return TableFigure(text, (ends,), drawn=Markup(chart))  # noqa: S704 -- a chart of ours
 
 
-def _level_difference(one: AxisEffect, at: int, words: Words) -> str | TableFigure:
-    found, unit = one.found, one.metric.unit
+def _level_difference(one: AxisEffect, at: int, language: Language) -> str | TableFigure:
+    words, found, unit = words_in(CHARTS, language), one.found, one.metric.unit
     if at == found.best:
         return words("best")
     text = with_sign(found.difference[at], unit)
-    ends = interval(found.difference_low[at], found.difference_high[at], unit)
-    return TableFigure(MARKS[found.standing(at)] + text, (ends, p_value(found.p[at])))
+    ends = interval(found.difference_low[at], found.difference_high[at], unit, words("to"))
+    return TableFigure(mark(found.standing(at), language) + text, (ends, p_value(found.p[at])))
 
 
-def _groups_table(table: AxisTable, words: Words) -> Table:
-    first = table.effects[0]
+def _groups_table(table: AxisTable, language: Language) -> Table:
+    words, first = words_in(CHARTS, language), table.effects[0]
 
     def mean(found: Levels, at: int) -> str:
         text = number(found.mean[at], first.metric.unit)
-        return bold(text) if at == found.best else MARKS[found.standing(at)] + text
+        return bold(text) if at == found.best else mark(found.standing(at), language) + text
 
     rows = [
         (
-            Markup('<span class="unit">{}</span> {}').format(group.column.replace("_", " "), group.group),
+            Markup('<span class="unit">{}</span> {}').format(words(group.column), group.group),
             str(group.effect.found.n),
             *(mean(group.effect.found, at) for at in range(len(first.levels))),
         )
         for group in table.groups
     ]
     columns = [Column(words("questions"), style="cell"), *numbers("n", *first.levels)]
-    caption = words("by_axis_and_group", title=first.metric.title, axis=table.axis)
+    caption = words("by_axis_and_group", title=first.metric.title, axis=words(f"axis_{table.axis}"))
     return Table(caption, columns, rows, style="groups")
 
 
@@ -274,11 +274,12 @@ def is_matrix(pair: AxisPair) -> bool:
 def pair_figures(effects: Effects, language: Language = "en") -> tuple[Table, ...]:
     """Return a heat map of each pair of axes, significant ones first."""
     ordered = sorted(effects.pairs, key=lambda pair: not pair.p < ALPHA)
-    return tuple(_figure(pair, words_in(CHARTS, language)) for pair in ordered)
+    return tuple(_figure(pair, language) for pair in ordered)
 
 
-def _figure(pair: AxisPair, words: Words) -> Table:
-    one, other = pair.axes
+def _figure(pair: AxisPair, language: Language) -> Table:
+    words = words_in(CHARTS, language)
+    one, other = (words(f"axis_{axis}") for axis in pair.axes)
     rows_of, columns_of = (
         (sorted(range(len(names)), key=lambda at: natural(names[at]))[: limits.PAIR_LEVELS])
         for names in pair.levels
@@ -290,7 +291,7 @@ def _figure(pair: AxisPair, words: Words) -> Table:
     def square(row: int, column: int) -> TableFigure:
         low, high = float(pair.found.low[row, column]), float(pair.found.high[row, column])
         level = heat(float(means[row, column]), *ends, higher_is_better=pair.metric.higher_is_better)
-        small = () if math.isnan(low) else (interval(low, high, pair.metric.unit),)
+        small = () if math.isnan(low) else (interval(low, high, pair.metric.unit, words("to")),)
         text = written(means[row, column])
         is_best = row == pair.found.best[column].level
         return TableFigure(bold(text) if is_best else text, small, style=f"h{level}")
@@ -315,11 +316,16 @@ def _figure(pair: AxisPair, words: Words) -> Table:
             Column(words("mean"), is_number=True, style="mean"),
         ],
         rows,
-        left_out(IN_ROWS, level=further),
+        several_in(words, "left_levels", further) if further else "",
         "heat",
-        f"chart-pair-{one}-{other}",
-        f"{pair_words(pair)} Means over {several(pair.found.n, 'question')} in equal contexts with their "
-        f"intervals; the best {one} with each {other} is bold.",
+        "chart-pair-" + "-".join(pair.axes),
+        words(
+            "pair_about",
+            words=pair_words(pair, language),
+            questions=several_in(words, "n_questions", pair.found.n),
+            one=one,
+            other=other,
+        ),
         [(words("mean"), *(written(means[:, column].mean()) for column in columns_of), "")],
     )
 

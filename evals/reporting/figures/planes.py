@@ -15,7 +15,6 @@ from rag_assay.evals.reporting.charts import marks
 from rag_assay.evals.reporting.contexts import Bought, Contexts, Front, context_words
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
 from rag_assay.evals.reporting.sections import (
-    MARKS,
     Block,
     Column,
     Details,
@@ -31,73 +30,79 @@ from rag_assay.evals.reporting.sections import (
     Tiles,
     bold,
     explain,
+    mark,
     numbers,
     section,
 )
-from rag_assay.evals.reporting.texts import CHARTS, Language, Words, words_in
+from rag_assay.evals.reporting.texts import CHARTS, Language, Words, several, words_in
 from rag_assay.evals.statistics.effects import Levels
 from rag_assay.evals.statistics.risk_coverage import RiskCoverage, risk_coverage
 from rag_assay.evals.statistics.roc import roc_curve
 
-KEY: tuple[tuple[Shape, str], ...] = (
-    ("diamond", "the leading pipeline, and those tied with it"),
-    ("disc", "another cell"),
-)
-_NOUNS = {"tokens": "tokens", "s": "time", "US$": "price"}  # unit of a cost -> what there is more of
 FRONT = 5  # style of the line of the front
 
 
 def front_figure(front: Front, at: int, language: Language = "en") -> Plane:
+    words, cost = words_in(CHARTS, language), _cost_title(front, language)
     across = marks.cost_scale([one.cost for one in front.all])
     ends = [end for one in front.points for end in (one.low, one.high)]
     up = marks.upward(marks.Scale(*marks.domain([*ends, *(one.value for one in front.all)])))
-    numbers = {one: number_of for number_of, one in enumerate(front.points, 1)}
-    others = [one for one in front.all if one not in numbers]
+    numbered = {one: n for n, one in enumerate(front.points, 1)}
+    others = [one for one in front.all if one not in numbered]
     drawn = others[: limits.PLANE_POINTS]
     x_ticks, y_ticks = marks.grid(across, up)
-    points = [_point(one, None, across, up, front) for one in drawn]
-    points += [_point(one, n, across, up, front) for one, n in numbers.items()]
+    points = [
+        Point(
+            across.at(one.cost),
+            up.at(one.value),
+            "diamond" if one.tied else "disc",
+            f"{_named(one, words)}: {front.quality} {display.number(one.value)}, "
+            f"{cost} {cost_words(one.cost, front.unit)}",
+            n,
+            up.at(one.low) if n and one.low is not None else None,
+            up.at(one.high) if n and one.high is not None else None,
+            pipeline=one.pipeline,
+        )
+        for one, n in [*((one, None) for one in drawn), *numbered.items()]
+    ]
     shapes = {one.shape for one in points}
-    unit = f", {front.unit}" if front.unit and front.unit not in front.cost.lower() else ""
+    key: tuple[tuple[Shape, str], ...] = (("diamond", words("leading")), ("disc", words("another")))
+    unit = f", {_unit(front, words)}" if front.unit and front.unit not in cost.lower() else ""
+    further = len(others) - len(drawn)
     return Plane(
         f"chart-front-{at}",
-        words_in(CHARTS, language)("and_cost", title=front.quality, cost=front.cost),
-        _front_about(front),
-        f"{front.cost}{unit}" + (" (logarithmic)" if across.logarithmic else ""),
+        words("and_cost", title=front.quality, cost=cost),
+        _front_about(front, language),
+        cost + unit + (f" ({words('logarithmic')})" if across.logarithmic else ""),
         front.quality,
         x_ticks,
         y_ticks,
         marks.labelled(points),
         (PlotLine(_steps(front, across, up), FRONT),),
-        tuple((shape, words) for shape, words in KEY if shape in shapes) if len(shapes) > 1 else (),
-        rest=display.left_out("no left-out point is on the front", point=len(others) - len(drawn)),
+        key if len(shapes) > 1 else (),
+        rest=several(words, "left_points", further) if further else "",
+        below=words("below"),
     )
 
 
-def _point(one: Bought, n: int | None, across: marks.Scale, up: marks.Scale, front: Front) -> Point:
-    low, high = (one.low, one.high) if n else (None, None)
-    cost = f"{front.cost} {cost_words(one.cost, front.unit)}"
-    words = f"{_named(one)}: {front.quality} {display.number(one.value)}, {cost}"
-    return Point(
-        across.at(one.cost),
-        up.at(one.value),
-        "diamond" if one.tied else "disc",
-        words,
-        n,
-        None if low is None else up.at(low),
-        None if high is None else up.at(high),
-        pipeline=one.pipeline,
-    )
+def _cost_title(front: Front, language: Language) -> str:
+    words = words_in(CHARTS, language)
+    title = words(front.cost) if front.cost in {"context", "answers"} else front.cost
+    return f"{title}, {words(f'how_{front.how}')}" if front.how else title
+
+
+def _unit(front: Front, words: Words) -> str:
+    return words("tokens") if front.unit == "tokens" else front.unit
 
 
 def _steps(front: Front, across: marks.Scale, up: marks.Scale) -> str:
-    places: list[str] = []
-    for before, one in zip((None, *front.points[:-1]), front.points, strict=True):
-        if before is not None:
-            places.append(f"{across.at(one.cost):.5g},{up.at(before.value):.5g}")
-        places.append(f"{across.at(one.cost):.5g},{up.at(one.value):.5g}")
-    places.append(f"100,{up.at(front.points[-1].value):.5g}")
-    return " ".join(places)
+    corners = [
+        (across.at(one.cost), up.at(value))
+        for before, one in zip((None, *front.points[:-1]), front.points, strict=True)
+        for value in ([before.value] if before else []) + [one.value]
+    ]
+    corners.append((100, up.at(front.points[-1].value)))
+    return " ".join(f"{x:.5g},{y:.5g}" for x, y in corners)
 
 
 def _cost(cost: float, unit: str) -> str:
@@ -119,8 +124,8 @@ def contexts_section(
     blocks: list[Block] = []
     words = words_in(CHARTS, language)
     if found:
-        blocks.append(explain("at-length", quality=found.quality))
-        blocks += context_words(found)
+        blocks.append(explain("at-length", language, quality=found.quality))
+        blocks += context_words(found, language)
         for one in found.axes:
             columns = [Column(one.axis.capitalize(), style="cell")]
             columns += [
@@ -129,18 +134,18 @@ def contexts_section(
                 for each in numbers(display.count(budget.tokens), unit=words("tokens"))
             ]
             rows: list[Row] = [
-                (level, *(_at(budget.found, at, words) for budget in one.budgets))
+                (level, *(_at(budget.found, at, language) for budget in one.budgets))
                 for at, level in enumerate(one.levels)
             ]
-            caption = words("by_length", title=found.quality, axis=one.axis)
+            caption = words("by_length", title=found.quality, axis=words(f"axis_{one.axis}"))
             blocks.append(Table(caption, columns, rows, style="effects"))
     if fronts:
         blocks += [
             PageHeading(words("front")),
-            explain("front"),
+            explain("front", language),
             Tiles(
                 [
-                    [front_figure(front, at, language), _front_table(front, words)]
+                    [front_figure(front, at, language), _front_table(front, language)]
                     for at, front in enumerate(fronts, 1)
                 ]
             ),
@@ -150,50 +155,49 @@ def contexts_section(
     return section("contexts", blocks, language=language)
 
 
-def _at(found: Levels, at: int, words: Words) -> TableFigure:
+def _at(found: Levels, at: int, language: Language) -> TableFigure:
     if at == found.best:
-        return TableFigure(bold(display.number(found.mean[at])), (words("best"),))
+        return TableFigure(bold(display.number(found.mean[at])), (words_in(CHARTS, language)("best"),))
     return TableFigure(
-        MARKS[found.standing(at)] + display.number(found.mean[at]),
+        mark(found.standing(at), language) + display.number(found.mean[at]),
         (display.with_sign(found.difference[at]), display.p_value(found.p[at])),
     )
 
 
-def _front_table(front: Front, words: Words) -> Table:
+def _front_table(front: Front, language: Language) -> Table:
+    words, cost = words_in(CHARTS, language), _cost_title(front, language)
     columns = [
-        Column(f"{len(front.points)} of {front.of}", style="cell"),
-        *numbers(front.cost, unit=words("tokens") if front.unit == "tokens" else front.unit),
+        Column(words("of", n=len(front.points), of=front.of), style="cell"),
+        *numbers(cost, unit=_unit(front, words)),
         *numbers(front.quality),
     ]
     rows = [
-        (bold(str(n)) + f" {_named(one)}", _cost(one.cost, front.unit), display.number(one.value))
+        (bold(str(n)) + f" {_named(one, words)}", _cost(one.cost, front.unit), display.number(one.value))
         for n, one in enumerate(front.points, 1)
     ]
-    return Table(words("and_cost", title=front.quality, cost=front.cost), columns, rows, style="front")
+    return Table(words("and_cost", title=front.quality, cost=cost), columns, rows, style="front")
 
 
-def _front_about(front: Front) -> str:
-    cheap, dear = front.points[0], front.points[-1]
-    points = display.several(len(front.points), "point")
-    words = f"The line is the front: {points} of {front.of} that no other beats"
+def _front_about(front: Front, language: Language) -> str:
+    words, cheap, dear = words_in(CHARTS, language), front.points[0], front.points[-1]
+    line, name = several(words, "line", len(front.points), of=front.of), _named(dear, words)
     if cheap is dear:
         as_cheap = sum(one.cost <= cheap.cost for one in front.all) - 1
         if as_cheap:
-            same = f"{display.count(as_cheap)} {'costs' if as_cheap == 1 else 'cost'} the same"
-            return f"{words}. {_named(cheap)} is the best; none is cheaper, {same}."
-        return f"{words}. {_named(cheap)} is both the cheapest and the best."
-    more = f"{display.number(abs(dear.value - cheap.value))} better"
-    noun = _NOUNS.get(front.unit, "cost")
-    spent = f"{cost_words(dear.cost, front.unit)} instead of none"
+            return several(words, "as_cheap", as_cheap, line=line, cell=name)
+        return words("alone", line=line, cell=name)
+    spent = words("instead", cost=cost_words(dear.cost, front.unit))
     if cheap.cost > 0:
-        spent = f"{display.times(dear.cost / cheap.cost)} times the {noun}"
+        unit = front.unit if front.unit in {"tokens", "s", "US$"} else ""
+        spent = words(f"times_{unit}", times=display.times(dear.cost / cheap.cost))
+    more, least = display.number(abs(dear.value - cheap.value)), _named(cheap, words)
+    text = words("better", line=line, dear=name, more=more, cheap=least, spent=spent)
     differ = len({one.cost for one in front.all if one.tied}) > 1
-    near = " Of the diamonds the cheapest is worth a look: chance may have put the best above it."
-    return f"{words}. {_named(dear)} is {more} than {_named(cheap)}, for {spent}.{near if differ else ''}"
+    return text + (words("near") if differ else "")
 
 
-def _named(one: Bought) -> str:
-    return f"{one.label} ({display.several(one.depth, 'passage')})" if one.depth else one.label
+def _named(one: Bought, words: Words) -> str:
+    return f"{one.label} ({several(words, 'n_passages', one.depth)})" if one.depth else one.label
 
 
 def roc_figure(data: ReportData) -> Plane | None:

@@ -38,7 +38,6 @@ from rag_assay.evals.reporting.human_ratings.axes import (
 )
 from rag_assay.evals.reporting.rating_scores import ScoredAnswers, ScoresOfPeople, written
 from rag_assay.evals.reporting.sections import (
-    TIED,
     Block,
     Bullets,
     Column,
@@ -53,6 +52,7 @@ from rag_assay.evals.reporting.sections import (
     bold,
     explain,
     link,
+    mark,
     missing,
     numbers,
     section,
@@ -167,7 +167,9 @@ def _difference(level: Level) -> str | TableFigure:
     if one is None:
         return missing("not compared: too few answers in equal contexts")
     text = with_sign(one.value)
-    return TableFigure(text if one.apart else TIED + text, (interval(one.low, one.high), p_value(one.p)))
+    return TableFigure(
+        text if one.apart else mark("tied") + text, (interval(one.low, one.high), p_value(one.p))
+    )
 
 
 def heat_maps(answers: ScoredAnswers) -> Iterator[Sequence[Block]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import random
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import polars as pl
@@ -17,12 +19,18 @@ from rag_assay.evals.reporting.contexts import (
     contexts,
     cost_fronts,
     costs,
+    costs_section,
     usd_by_cell,
 )
 from rag_assay.evals.reporting.data import ReportData
-from rag_assay.evals.reporting.effects import effect_rows
+from rag_assay.evals.reporting.effects import effect_rows, effects
+from rag_assay.evals.reporting.figures.heat import effects_section
+from rag_assay.evals.reporting.figures.planes import contexts_section
 from rag_assay.evals.reporting.page import render_html
-from rag_assay.evals.reporting.standings import main_subset
+from rag_assay.evals.reporting.sections import plain_text
+from rag_assay.evals.reporting.standings import cell_labels, main_subset
+from rag_assay.evals.reporting.texts import Language
+from rag_assay.evals.reporting.view import fronts_of
 from tests.fakes.report_data import report_data
 
 
@@ -126,3 +134,38 @@ def test_a_ranking_that_failed_for_a_question_is_left_out_of_its_means(data: Rep
     found = contexts(dataclasses.replace(data, contexts=gone))
     assert found is not None
     assert all(0 < one.found.n <= 30 for axis in found.axes for one in axis.budgets)
+
+
+def _prose(found: object) -> Iterator[str]:
+    """Yield every text of blocks, tooltips and what stands in tables included."""
+    if isinstance(found, str):
+        yield plain_text(found)
+    elif isinstance(found, Mapping):
+        yield from _prose(tuple(found.values()))
+    elif isinstance(found, tuple | list):
+        for one in found:
+            yield from _prose(one)
+    elif dataclasses.is_dataclass(found):
+        for each in dataclasses.fields(found):
+            yield from _prose(getattr(found, each.name))
+
+
+def test_the_sections_of_the_page_compare_say_nothing_in_english_to_german_readers(
+    data: ReportData,
+) -> None:
+    at_length, labels = contexts(data), cell_labels(data)
+
+    def said(language: Language) -> set[str]:
+        found = (
+            effects_section(effects(data), language),
+            contexts_section(at_length, fronts_of(data, at_length), language),
+            costs_section(data, labels, {}, language),
+        )
+        assert all(found)
+        return set(_prose(found))
+
+    english, german = said("en"), said("de")
+    names = {*labels.values(), *(one.title for one in data.metrics)}
+    same = {one for one in english & german if re.search(r"[a-z]{2,} [a-z]{2,}", one)}
+    assert same - names == set()
+    assert len({one for one in german if len(one) > 60}) > 15
