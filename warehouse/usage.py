@@ -169,8 +169,13 @@ FROM usage_scores WHERE cell IS NOT NULL AND <chosen> GROUP BY day, study, cell 
         "Which cell led when, with its interval: what the grid measured, not what was asked here. It is not "
         "filtered by cell.",
         """
-SELECT study, since, "number", metric, cell AS leader, "value", low, high, tied, cells, questions
-FROM usage_leaders WHERE <whose> ORDER BY study, "number" """,
+SELECT study, since, "number", metric, cell AS leader, "value", low, high,
+       greatest(tied - 1 - within_the_margin, 0) AS tied, within_the_margin, cells, questions
+FROM usage_leaders JOIN (
+  SELECT study, "number", len(list_filter(
+    json_extract_string(details, '$.standing[*].within_margin'), lambda one: one = 'true'
+  )) AS within_the_margin FROM history
+) USING (study, "number") WHERE <whose> ORDER BY study, "number" """,
     ),
     "documents": Panel(
         "usage_documents",

@@ -228,3 +228,17 @@ def test_the_examples_of_the_page_of_docs_run(connection: duckdb.DuckDBPyConnect
     (block,) = re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
     for query in block.split(";\n"):
         connection.execute(query)
+
+
+def test_a_leader_is_tied_with_what_is_not_within_the_margin(connection: duckdb.DuckDBPyConnection) -> None:
+    near = zip("abcd", (True, True, True, False), (None, False, True, False), strict=True)
+    cells = [{"cell": f"h.{n}.e.r.g", "tied": tied, "within_margin": within} for n, tied, within in near]
+    for number, (tied, standing) in enumerate(((3, cells), (0, [])), 1):  # last: no cell has a rank
+        connection.execute(
+            'INSERT INTO history (study, entry, "number", since, tied, details) '
+            "VALUES (?, ?, ?, now(), ?, ?)",
+            ["harbour", str(number), number, tied, json.dumps({"standing": standing})],
+        )
+    found = panel(connection, "leaders", UsageFilter("harbour"))
+    connection.execute("DELETE FROM history WHERE study = 'harbour'")
+    assert found.select("number", "tied", "within_the_margin").rows() == [(1, 1, 1), (2, 0, 0)]

@@ -97,6 +97,7 @@ def history_records_of(found: Sequence[HistoryStep]) -> list[dict[str, Any]]:
                 "leader": entry.leader,
                 **{name: getattr(leader, name, None) for name in ("value", "low", "high")},
                 "tied": [one.cell for one in step.best],
+                "within_margin": [one.cell for one in entry.within_margin],
                 "leader_replaced": step.replaced,
                 "documents": entry.documents,
                 "documents_changed": None
@@ -282,7 +283,11 @@ def history_page(study: str, found: Sequence[HistoryStep]) -> TitledPage:
     label = labels_of({one.cell for step in found for one in step.entry.cells})
     rows = [_row(step, label) for step in reversed(found)]
     columns = [Column("result"), Column("since (UTC)"), Column("leader"), *numbers(metric.title)]
-    columns += [Column("interval"), *numbers("tied", "documents", "questions"), Column("what had changed")]
+    columns += [
+        Column("interval"),
+        *numbers("tied", "within the margin", "documents", "questions"),
+        Column("what had changed"),
+    ]
     chart = history_svg(found, label)
     lead = _lead(study, found, label)
     sections = (
@@ -306,9 +311,10 @@ def _lead(study: str, found: Sequence[HistoryStep], label: Labels) -> tuple[str,
     )
     if last.leader is None:
         return (first, "No cell has a rank now.")
-    others = len(last.tied) - 1
-    tied = f", tied with {several(others, 'pipeline')}" if others > 0 else ""
-    return (first, f"{label(last.leader)} leads now{tied}.")
+    tied, within = last.near.values()
+    near = f", tied with {several(tied, 'pipeline')}" if tied else ""
+    near += f"; {several(within, 'pipeline')} within the margin" if within else ""
+    return (first, f"{label(last.leader)} leads now{near}.")
 
 
 def _row(step: HistoryStep, label: Labels) -> tuple[str, ...]:
@@ -321,7 +327,7 @@ def _row(step: HistoryStep, label: Labels) -> tuple[str, ...]:
         + (" (the previous leader is significantly worse)" if step.replaced else ""),
         number(leading.value if leading else None, unit),
         interval(leading.low, leading.high, unit) if leading else MISSING,
-        str(len(step.best)),
+        *map(str, entry.near.values()),
         str(entry.documents),
         str(entry.n_questions),
         since_words(step) or ("the first that is known" if entry.number == 1 else "measured again"),

@@ -23,7 +23,7 @@ from rag_assay.warehouse.schemas import QUESTIONS
 
 @dataclass(frozen=True)
 class CellValue:
-    """A cell by the primary metric; tied: with the leader, which is tied, too."""
+    """A cell by the primary metric; tied: with the leader, which is tied, too, or within the margin."""
 
     cell: str
     value: float | None
@@ -32,16 +32,6 @@ class CellValue:
     rank: int | None
     tied: bool
     within_margin: bool
-
-    @property
-    def standing(self) -> str:
-        return (
-            "within the margin"
-            if self.within_margin
-            else "tied with it"
-            if self.tied
-            else "significantly worse"
-        )
 
 
 @dataclass(frozen=True)
@@ -92,6 +82,16 @@ class HistoryEntry:
     def tied(self) -> tuple[CellValue, ...]:
         found = [one for one in self.cells if one.tied]
         return tuple(sorted(found, key=lambda one: (one.cell != self.leader, one.rank or 0, one.cell)))
+
+    @property
+    def within_margin(self) -> tuple[CellValue, ...]:
+        return tuple(one for one in self.tied if one.within_margin)
+
+    @property
+    def near(self) -> dict[str, int]:
+        """How many other cells are tied with the leader, and how many are within the margin."""
+        within = len(self.within_margin)
+        return {"tied": max(0, len(self.tied) - 1 - within), "within the margin": within}
 
     @property
     def leading(self) -> CellValue | None:

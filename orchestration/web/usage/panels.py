@@ -246,7 +246,6 @@ def _leaders(panels: Panels) -> None:
         mine = rows.filter(pl.col("study") == chosen)
         last = mine.row(-1, named=True)
         if last["leader"] is not None:
-            others = (last["tied"] or 1) - 1  # it is one of them itself
             said = words(
                 "leader_since",
                 study=chosen,
@@ -254,7 +253,11 @@ def _leaders(panels: Panels) -> None:
                 since=f"{last['since']:%Y-%m-%d %H:%M}",
                 metric=last["metric"],
                 value=number(last["value"]),
-                tied=several(words, "n_tied", others) if others else "",
+                near="".join(
+                    words(f"n_{how}", n=count(last[how]))
+                    for how in ("tied", "within_the_margin")
+                    if last[how]
+                ),
             )
             st.markdown(label(said, 400))
         known = mine.filter(pl.col("value").is_not_null())

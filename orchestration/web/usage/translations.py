@@ -126,6 +126,7 @@ _COLUMNS: Mapping[str, str] = {
     "value": "Wert",
     "weekday": "Wochentag",
     "why": "warum",
+    "within_the_margin": "innerhalb der Toleranz",
     "won": "gewonnen",
 }
 
@@ -211,11 +212,11 @@ TEXTS: Texts = {
     "no_seconds": ("No answer has seconds.", "Keine Antwort hat Sekunden."),
     "money_spent": ("Conversations: {chat}. Runs: {study}.", "Unterhaltungen: {chat}. Läufe: {study}."),
     "leader_since": (
-        "{study}: {cell} since {since}, by {metric} {value}{tied}.",
-        "{study}: {cell} seit {since}, mit {metric} {value}{tied}.",
+        "{study}: {cell} since {since}, by {metric} {value}{near}.",
+        "{study}: {cell} seit {since}, mit {metric} {value}{near}.",
     ),
-    "n_tied": ("; {n} other pipelines tied with it", "; {n} weitere gleichauf"),
-    "n_tied_1": ("; 1 other pipeline tied with it", "; 1 weitere gleichauf"),
+    "n_tied": ("; {n} tied with it", "; {n} gleichauf"),
+    "n_within_the_margin": ("; {n} within the margin", "; {n} innerhalb der Toleranz"),
     "hour_range": ("{day} {hour}:00 to {until}:00", "{day} {hour}:00 bis {until}:00"),
     "busiest": ("Busiest: {hours} ({n}).", "Am belebtesten: {hours} ({n})."),
     "weekdays": ("Mon Tue Wed Thu Fri Sat Sun", "Mo Di Mi Do Fr Sa So"),
