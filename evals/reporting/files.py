@@ -20,36 +20,10 @@ from rag_assay.evals.reporting.page import FOLDER, render_report
 from rag_assay.evals.reporting.search_omissions import left_out_rows
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.paths import Home
-from rag_assay.warehouse.schemas import HUMAN_ESTIMATES
+from rag_assay.warehouse.schemas import HUMAN_ESTIMATES, LEADERBOARD
 
-COLUMNS = (
-    "subset",
-    "cell",
-    "cell_id",
-    "chunking",
-    "embedder",
-    "retriever",
-    "generator",
-    "metric",
-    "value",
-    "n",
-    "coverage",
-    "low",
-    "high",
-    "worst",
-    "best",
-    "rank",
-    "leader",
-    "difference",
-    "difference_low",
-    "difference_high",
-    "p",
-    "tied",
-    "answered",
-    "replicates",
-    "replicate_low",
-    "replicate_high",
-)
+_OF_BOARD = tuple(LEADERBOARD)
+COLUMNS = _OF_BOARD[_OF_BOARD.index("subset") : _OF_BOARD.index("detectable")]
 CARD_COLUMNS = ("judge", "measure", "slice", "reason")
 """Added to `COLUMNS` in rows of judge cards."""
 ESTIMATE_COLUMNS = ("estimate_of", "judged_by", *HUMAN_ESTIMATES)

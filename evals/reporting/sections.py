@@ -184,10 +184,11 @@ class PageTemplate:
 
 @dataclass(frozen=True)
 class Tick:
-    """A line of the grid, in percent, and its label."""
+    """A line of the grid, in percent, and its label; above: at the other end of the line."""
 
     at: float
     label: str
+    above: str = ""
 
 
 Shape = Literal["disc", "ring", "diamond", "cross"]
@@ -200,6 +201,7 @@ class Point:
     number: as in the list below the chart
     label: where the number is written, in pixels from the point
     low, high: ends of its vertical interval
+    style: of its line, if it is on one
     """
 
     x: float
@@ -211,6 +213,7 @@ class Point:
     high: float | None = None
     label: tuple[int, int] | None = None
     pipeline: str = ""
+    style: int | None = None
 
 
 @dataclass(frozen=True)

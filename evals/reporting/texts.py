@@ -28,7 +28,11 @@ def read_template(name: str) -> Mapping[str, Mapping[str, Any]]:
 
 def read_texts(group: str) -> Texts:
     """Return a group of `texts.yaml`."""
-    return {name: (english, german) for name, (english, german) in read_template("texts.yaml")[group].items()}
+    return texts_of(read_template("texts.yaml"), group)
+
+
+def texts_of(catalogue: Mapping[str, Mapping[str, Any]], group: str) -> Texts:
+    return {name: (english, german) for name, (english, german) in catalogue[group].items()}
 
 
 def words_in(texts: Texts, language: Language) -> Words:

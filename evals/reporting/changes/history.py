@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from markupsafe import Markup, escape
-
 from rag_assay.evals.reporting.changes.pages import Labels, labels_of
 from rag_assay.evals.reporting.changes.results import (
     CellValue,
@@ -23,9 +21,20 @@ from rag_assay.evals.reporting.changes.results import (
     part_changes,
     snapshot,
 )
-from rag_assay.evals.reporting.charts.marks import Scale
-from rag_assay.evals.reporting.display import MISSING, interval, number, plain, several, truncate
-from rag_assay.evals.reporting.sections import Column, Html, PageSection, Table, TitledPage, numbers
+from rag_assay.evals.reporting.charts import marks
+from rag_assay.evals.reporting.display import MISSING, interval, number, several
+from rag_assay.evals.reporting.sections import (
+    Column,
+    PageSection,
+    Plane,
+    PlotLine,
+    Point,
+    Shape,
+    Table,
+    Tick,
+    TitledPage,
+    numbers,
+)
 from rag_assay.warehouse.artifacts import ArtifactStore
 
 SIGNS = {Change.ADDED: "+", Change.REMOVED: "−", Change.TEXT: "~", Change.MOVED: "→", Change.FACTS: "·"}
@@ -148,9 +157,8 @@ def since_words(step: HistoryStep) -> str:
 
 CELLS = 5  # that have a line
 STEPS = 60  # the last results are drawn
-WIDTH, HEIGHT, LEFT, RIGHT, TOP = 960, 300, 62, 24, 16
-ROW = 20  # of the legend below
-_MARKERS = ("circle", "square", "triangle", "diamond", "cross")
+DATES = 4  # that are written below the chart
+SHAPES: tuple[Shape, ...] = ("disc", "diamond", "ring", "cross")
 
 
 def lines_of(found: Sequence[HistoryStep]) -> list[str]:
@@ -163,67 +171,54 @@ def lines_of(found: Sequence[HistoryStep]) -> list[str]:
     return ordered[:CELLS]
 
 
-def history_svg(found: Sequence[HistoryStep], label: Labels) -> Markup | None:
+def history_chart(found: Sequence[HistoryStep], label: Labels) -> Plane | None:
     """Draw the history; None where there are fewer than two results, or no values."""
     shown = list(found)[-STEPS:]
-    cells = lines_of(shown)
-    values = {
-        cell: [next((one for one in step.entry.cells if one.cell == cell), None) for step in shown]
-        for cell in cells
-    }
-    ends = [
-        end
-        for those in values.values()
-        for one in those
-        if one is not None
-        for end in (one.value, one.low, one.high)
-        if end is not None
-    ]
+    of_cells = [{one.cell: one for one in step.entry.cells} for step in shown]
+    rows = {cell: [step.get(cell) for step in of_cells] for cell in lines_of(shown)}
+    ends = marks.finite(
+        end for row in rows.values() for one in row if one for end in (one.value, one.low, one.high)
+    )
     if len(shown) < 2 or not ends:
         return None
-    low, high = min(ends), max(ends)
-    margin = (high - low or abs(high) or 1.0) * 0.06
-    across = Scale(0, len(shown) - 1, LEFT + 20, WIDTH - RIGHT - 20)
-    up = Scale(low - margin, high + margin, HEIGHT - 24, TOP)
-    metric = shown[-1].entry.primary
-    title = f"{metric.title} of the leading cells over {len(shown)} results, with 95 % intervals"
-    height = HEIGHT + 34 + ROW * (len(cells) + 1)
-    parts = [
-        f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{_text(title)}">',
-        *_axes(across, up, shown, metric.unit),
-    ]
-    for index, cell in enumerate(cells):
-        parts += _line(across, up, index, values[cell])
-        y = HEIGHT + 48 + ROW * index
-        parts.append(
-            f'<g class="cell-{index}">{_marker(index, LEFT + 6, y - 4)}'
-            f'<text x="{LEFT + 20}" y="{y}">{_text(truncate(label(cell), 110))}</text></g>'
-        )
-    y = HEIGHT + 48 + ROW * len(cells)
-    legend = "dashed lines: D documents, Q questions, R recipes, C code or weights changed; ! leader replaced"
-    parts.append(f'<text class="soft" x="{LEFT}" y="{y}">{_text(legend)}</text></svg>')
-    return Markup(f'<figure class="history">{"".join(parts)}</figure>')  # noqa: S704 -- its texts are escaped
-
-
-def _axes(across: Scale, up: Scale, shown: Sequence[HistoryStep], unit: str) -> list[str]:
-    parts = []
-    for index in range(5):
-        value = up.low + (up.high - up.low) * index / 4
-        y = up.at(value)
-        parts.append(f'<line class="rule" x1="{LEFT}" y1="{y}" x2="{WIDTH - RIGHT}" y2="{y}"/>')
-        label = _text(number(value, unit))
-        parts.append(f'<text class="soft" x="{LEFT - 6}" y="{y + 4}" text-anchor="end">{label}</text>')
-    every = max(1, -(-len(shown) // 8))
-    for index, step in enumerate(shown):
-        x = across.at(index)
-        if index % every == 0 or index == len(shown) - 1:
-            when = f"{step.entry.at:%Y-%m-%d}"
-            parts.append(f'<text class="soft" x="{x}" y="{HEIGHT + 12}" text-anchor="middle">{when}</text>')
-        marks = marks_of(step) if index else ""
-        if marks:
-            parts.append(f'<line class="mark" x1="{x}" y1="{TOP}" x2="{x}" y2="{HEIGHT - 20}"/>')
-            parts.append(f'<text x="{x}" y="{TOP - 4}" text-anchor="middle">{marks}</text>')
-    return parts
+    across = marks.Scale(0, len(shown) - 1, 3, 97)
+    up = marks.upward(marks.Scale(*marks.domain(ends)))
+    metric, every = shown[-1].entry.primary, -(-len(shown) // DATES)
+    points, lines = [], []
+    for style, (cell, row) in enumerate(rows.items()):
+        places: list[tuple[float, float]] = []
+        for at, one in enumerate([*row, None]):
+            if one is not None and one.value is not None:
+                # Side by side, so that intervals do not hide each other.
+                places.append((across.at(at) + 0.4 * (style - CELLS // 2), up.at(one.value)))
+                low, high = (None if end is None else up.at(end) for end in (one.low, one.high))
+                words = f"{shown[at].entry.at:%Y-%m-%d}, {label(cell)}: {number(one.value, metric.unit)}"
+                shape = SHAPES[style % len(SHAPES)]
+                points.append(Point(*places[-1], shape, words, None, low, high, pipeline=cell, style=style))
+            elif places:
+                is_first = all(one.style != style for one in lines)
+                drawn = " ".join(f"{x:.5g},{y:.5g}" for x, y in places)
+                named = (label(cell), (), style + 1, places[len(places) * style // CELLS]) if is_first else ()
+                lines.append(PlotLine(drawn, style, *named))
+                places = []
+    dates = {at: f"{shown[at].entry.at:%Y-%m-%d}" for at in range(len(shown) - 1, -1, -every)}
+    changed = ["", *map(marks_of, shown[1:])]
+    return Plane(
+        "chart-history",
+        f"{metric.title} of the leading cells",
+        f"Over {len(shown)} results, with 95 % intervals. At the top: D documents, Q questions, R recipes, "
+        "C code or weights changed; ! leader replaced.",
+        "",
+        metric.title,
+        tuple(
+            Tick(across.at(at), dates.get(at, ""), above)
+            for at, above in enumerate(changed)
+            if at in dates or above
+        ),
+        marks.ticks(up, 5, metric.unit),
+        tuple(points),
+        tuple(lines),
+    )
 
 
 def marks_of(step: HistoryStep) -> str:
@@ -236,40 +231,6 @@ def marks_of(step: HistoryStep) -> str:
         "!": step.replaced,
     }
     return "".join(letter for letter, is_so in letters.items() if is_so)
-
-
-def _line(across: Scale, up: Scale, index: int, values: Sequence[CellValue | None]) -> list[str]:
-    parts = [f'<g class="cell-{index}">']
-    row: list[str] = []
-    for at, one in enumerate([*values, None]):
-        if one is None or one.value is None:
-            if len(row) > 1:
-                parts.append(f'<polyline points="{" ".join(row)}"/>')
-            row = []
-            continue
-        # Side by side, so that intervals do not hide each other.
-        x, y = across.at(at) + (index - 2) * 3, up.at(one.value)
-        row.append(f"{x},{y}")
-        if one.low is not None and one.high is not None:
-            ends = f'y1="{up.at(one.low)}" x2="{x}" y2="{up.at(one.high)}"'
-            parts.append(f'<line x1="{x}" {ends} stroke="currentColor" opacity=".45"/>')
-        parts.append(_marker(index, x, y))
-    return [*parts, "</g>"]
-
-
-def _marker(index: int, x: float, y: float) -> str:
-    shapes = {
-        "circle": f'<circle cx="{x}" cy="{y}" r="4"/>',
-        "square": f'<path fill="currentColor" d="M{x - 4},{y - 4}h8v8h-8z"/>',
-        "triangle": f'<path fill="currentColor" d="M{x},{y - 5}l5,9h-10z"/>',
-        "diamond": f'<path fill="currentColor" d="M{x},{y - 5}l5,5l-5,5l-5,-5z"/>',
-        "cross": f'<path stroke="currentColor" stroke-width="2" d="M{x - 4},{y - 4}l8,8m0,-8l-8,8"/>',
-    }
-    return shapes[_MARKERS[index % len(_MARKERS)]]
-
-
-def _text(words: str) -> str:
-    return str(escape(plain(words)))
 
 
 LEGEND = (
@@ -288,10 +249,10 @@ def history_page(study: str, found: Sequence[HistoryStep]) -> TitledPage:
         *numbers("tied", "within the margin", "documents", "questions"),
         Column("what had changed"),
     ]
-    chart = history_svg(found, label)
+    chart = history_chart(found, label)
     lead = _lead(study, found, label)
     sections = (
-        *([PageSection("", "Over time", [Html(chart)])] if chart else []),
+        *([PageSection("", "Over time", [chart])] if chart else []),
         PageSection(
             "", "Results", [f"`{study}@1` is one result back. {LEGEND}", Table("Results", columns, rows)]
         ),

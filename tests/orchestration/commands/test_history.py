@@ -73,7 +73,7 @@ def test_a_line_a_change_and_none_for_an_unchanged_run(finished: Finished) -> No
     assert "words | bm25.k: 1 → 5 |" in assay("list", "town", "--format", "markdown").stdout
     page = assay("list", "town", "--format", "html").stdout.strip()
     assert page == str(home.reports / "town-history.html")
-    assert '<line class="mark"' in (home.reports / "town-history.html").read_text()
+    assert 'id="chart-history"' in (home.reports / "town-history.html").read_text()
 
 
 def backfilled(study: Study, stage: str, instance: dg.DagsterInstance) -> str:

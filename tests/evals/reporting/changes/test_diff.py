@@ -13,7 +13,7 @@ import pytest
 
 from rag_assay.evals.reporting.changes.diff import Diff, diff
 from rag_assay.evals.reporting.changes.diff_page import diff_json, diff_page
-from rag_assay.evals.reporting.changes.history import history_svg, marks_of, steps
+from rag_assay.evals.reporting.changes.history import history_chart, marks_of, steps
 from rag_assay.evals.reporting.changes.pages import labels_of
 from rag_assay.evals.reporting.changes.results import Change, HistoryEntry, entries_of
 from rag_assay.evals.reporting.markdown import render_page as render_markdown
@@ -188,9 +188,10 @@ def test_the_history_marks_what_changed(harbour: Harbour) -> None:
     found = steps(harbour.entries, ArtifactStore(harbour.home))
     assert [one.corpus for one in found] == ["", "~3", "+1 −1 →1 ·1"]
     assert [marks_of(one) for one in found] == ["", "D", "D"]
-    drawn = history_svg(found, labels_of({one.cell for step in found for one in step.entry.cells}))
+    drawn = history_chart(found, labels_of({one.cell for step in found for one in step.entry.cells}))
     assert drawn is not None
-    assert drawn.count('class="mark"') == 2
+    assert [tick.above for tick in drawn.x_ticks] == ["", "D", "D"]
+    assert len(drawn.points) == 3 * len(drawn.lines)
 
 
 def test_what_is_gone_is_said_and_nothing_is_made_up(harbour: Harbour, tmp_path: Path) -> None:
