@@ -58,9 +58,7 @@ def _lead(found: Diff) -> Iterator[str]:
     old, new = found.before.leader, found.after.leader
     if old and new and old.partition(".")[2] != new.partition(".")[2]:
         then = [one for one in found.after.tied if one.cell.partition(".")[2] == old.partition(".")[2]]
-        how = "now significantly worse"
-        if then:
-            how = "within the margin" if then[0].within_margin else "tied with it"
+        how = then[0].standing if then else "now significantly worse"
         yield f"{_short(new)} leads now; before it was {_short(old)}, {how}."
     elif new:
         yield f"{_short(new)} leads, as before."

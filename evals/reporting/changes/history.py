@@ -184,7 +184,8 @@ def history_chart(found: Sequence[HistoryStep], label: Labels) -> Plane | None:
     across = marks.Scale(0, len(shown) - 1, 3, 97)
     up = marks.upward(marks.Scale(*marks.domain(ends)))
     metric, every = shown[-1].entry.primary, -(-len(shown) // DATES)
-    points, lines = [], []
+    points: list[Point] = []
+    lines: list[PlotLine] = []
     for style, (cell, row) in enumerate(rows.items()):
         places: list[tuple[float, float]] = []
         for at, one in enumerate([*row, None]):
@@ -198,8 +199,9 @@ def history_chart(found: Sequence[HistoryStep], label: Labels) -> Plane | None:
             elif places:
                 is_first = all(one.style != style for one in lines)
                 drawn = " ".join(f"{x:.5g},{y:.5g}" for x, y in places)
-                named = (label(cell), (), style + 1, places[len(places) * style // CELLS]) if is_first else ()
-                lines.append(PlotLine(drawn, style, *named))
+                number_at = places[len(places) * style // CELLS]
+                named, n = (label(cell), style + 1) if is_first else ("", None)
+                lines.append(PlotLine(drawn, style, named, (), n, number_at))
                 places = []
     dates = {at: f"{shown[at].entry.at:%Y-%m-%d}" for at in range(len(shown) - 1, -1, -every)}
     changed = ["", *map(marks_of, shown[1:])]

@@ -33,6 +33,12 @@ class CellValue:
     tied: bool
     within_margin: bool
 
+    @property
+    def standing(self) -> str:
+        if self.within_margin:
+            return "within the margin"
+        return "tied with it" if self.tied else "significantly worse"
+
 
 @dataclass(frozen=True)
 class MetricFacts:
