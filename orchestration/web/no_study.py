@@ -5,19 +5,10 @@ from __future__ import annotations
 import streamlit as st
 
 from rag_assay.orchestration.web.chat.answer_html import label
-from rag_assay.orchestration.web.languages import Texts
+from rag_assay.orchestration.web.languages import read_texts
 from rag_assay.orchestration.web.page_context import STUDY, PageContext
 
-NO_STUDY: Texts = {
-    "no_study": (
-        "No study was run in this workspace yet. Run one, as in `assay run demo`, and reload this page.",
-        "In diesem Workspace lief noch keine Studie. `assay run demo` startet eine; dann neu laden.",
-    ),
-    "unknown_study": (
-        "There is no study {name} in this workspace.",
-        "In diesem Workspace gibt es keine Studie {name}.",
-    ),
-}
+NO_STUDY = read_texts("no_study")
 
 
 def show_no_study(context: PageContext) -> None:

@@ -19,32 +19,13 @@ from rag_assay.evals.study.run_studies import find_known
 from rag_assay.evals.successive_halving.records import narrow_study
 from rag_assay.orchestration.web.board import or_trouble, table
 from rag_assay.orchestration.web.chat.catalogue import verdict_rows
-from rag_assay.orchestration.web.languages import Texts
+from rag_assay.orchestration.web.languages import read_texts
 from rag_assay.orchestration.web.page_context import PageContext
 from rag_assay.orchestration.web.sign_in import page_home
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.failure_tags import FailureTag, FailureTags, tags_by_use
 
-TEXTS: Texts = {
-    "tags_about": (
-        "Answers that annotators gave a failure tag, by pipeline, beside the metric that ranks them. Only "
-        "answers of the annotation queue are tagged: compare counts only where as many were seen.",
-        "Antworten, denen Annotatoren einen Fehlergrund gaben, nach Pipeline, neben der Metrik, die sie "
-        "ordnet. Nur Antworten der Warteschlange werden so markiert: Zahlen nur vergleichen, wo gleich viele "
-        "gesehen wurden.",
-    ),
-    "no_tags": (
-        "No answer has a failure tag yet. In “Rate answers”, press t and say why an answer failed.",
-        "Noch keine Antwort hat einen Fehlergrund. Unter „Antworten bewerten“: t drücken und sagen, warum.",
-    ),
-    "column_tag": ("tag", "Fehlergrund"),
-    "column_answers": ("answers", "Antworten"),
-    "column_annotators": ("annotators", "Annotatoren"),
-    "column_pipeline": ("pipeline", "Pipeline"),
-    "column_tagged": ("tagged", "markiert"),
-    "by_tag": ("Answers by failure tag", "Antworten nach Fehlergrund"),
-    "by_pipeline": ("Failure tags by pipeline", "Fehlergründe nach Pipeline"),
-}
+TEXTS = read_texts("tag_counts")
 
 
 @dataclass(frozen=True)

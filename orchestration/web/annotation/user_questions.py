@@ -20,7 +20,7 @@ from rag_assay.evals.question_sets.question_files import EvidenceQuote
 from rag_assay.evals.study.run_studies import find_known
 from rag_assay.orchestration.runs.current_run import run_now
 from rag_assay.orchestration.web.chat.answer_html import label, text_html
-from rag_assay.orchestration.web.languages import Texts, Words
+from rag_assay.orchestration.web.languages import Words, read_texts
 from rag_assay.orchestration.web.page_context import PageContext
 from rag_assay.orchestration.web.sign_in import page_home
 from rag_assay.orchestration.web.study_results import stamp_of
@@ -29,40 +29,7 @@ from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.validation_errors import in_words
 
-TEXTS: Texts = {
-    "users_about": (
-        "Questions whose answers got a thumb down. Say what the right answer is, or where it stands: "
-        "accepted questions join the study's questions and are asked of every pipeline in the next run.",
-        "Fragen, deren Antworten einen Daumen nach unten bekamen. Die richtige Antwort nennen, oder wo sie "
-        "steht; angenommene Fragen kommen zu denen der Studie und werden im nächsten Lauf jeder Pipeline "
-        "gestellt.",
-    ),
-    "none_open": (
-        "No question waits. In Chat, a thumb down with a sentence puts one here.",
-        "Keine Frage wartet. Im Chat bringt ein Daumen nach unten mit einem Satz eine hierher.",
-    ),
-    "waiting": ("{n} to decide on", "{n} zu entscheiden"),
-    "asked": ("Asked {n} times, {down} thumbs down.", "{n}-mal gefragt, {down} Daumen nach unten."),
-    "question": ("Question", "Frage"),
-    "truth": ("Right answer", "Richtige Antwort"),
-    "page": ("Page of the evidence", "Seite des Belegs"),
-    "quote": ("Quote from that page, letter by letter", "Zitat von dieser Seite, Buchstabe für Buchstabe"),
-    "unanswerable": ("The documents do not say", "Die Dokumente sagen es nicht"),
-    "accept": ("Accept", "Annehmen"),
-    "drop": ("Drop", "Verwerfen"),
-    "passages": ("Passages of the answer", "Textstellen der Antwort"),
-    "accepted": ("{n} questions are accepted.", "{n} Fragen sind angenommen."),
-    "add": ("Add to the study's questions", "Zu den Fragen der Studie nehmen"),
-    "added": (
-        "{n} questions of users are questions of {study} now. The next run asks them.",
-        "{n} Fragen von Nutzern gehören jetzt zu {study}. Der nächste Lauf stellt sie.",
-    ),
-    "run": ("Run the study now", "Studie jetzt laufen lassen"),
-    "started": ("The run has started.", "Der Lauf hat begonnen."),
-    "follow": ("Follow it in Monitor", "In „Betrieb“ verfolgen"),
-    "changes": ("What changed", "Was sich änderte"),
-    "not_done": ("That failed: {why}", "Das ging nicht: {why}"),
-}
+TEXTS = read_texts("user_questions")
 _NOTICE, _STARTED = "users_notice", "users_started"
 _STARTING = threading.Lock()
 _LONGEST = 2_000

@@ -21,7 +21,7 @@ from rag_assay.evals.reporting.trust import reasons_missing
 from rag_assay.evals.reporting.view import fronts_of
 from rag_assay.orchestration.web.address_state import choose_one, switch
 from rag_assay.orchestration.web.components.result_views import show_sections
-from rag_assay.orchestration.web.languages import Language, Texts, Words
+from rag_assay.orchestration.web.languages import Language, Words, read_texts
 from rag_assay.orchestration.web.page_context import PageContext
 from rag_assay.orchestration.web.study_results import choose_metric, matrix_of, read_or_tell, report_of
 
@@ -30,17 +30,7 @@ ROWS = 24  # questions that are listed
 LONGEST = 90  # characters of a pipeline's name in a list
 KEY = "compared"
 
-TEXTS: Texts = {
-    "title": ("Compare", "Vergleich"),
-    "first": ("First pipeline (A)", "Erste Pipeline (A)"),
-    "second": ("Second pipeline (B)", "Zweite Pipeline (B)"),
-    "view": ("Show", "Zeigen"),
-    "pair": ("Two pipelines", "Zwei Pipelines"),
-    "axes": ("What each axis does", "Was jede Achse bewirkt"),
-    "costs": ("Quality and cost", "Qualität und Kosten"),
-    "few": ("One pipeline alone cannot be compared.", "Eine einzelne Pipeline lässt sich nicht vergleichen."),
-    "nothing": ("The study has nothing to show here.", "Die Studie hat hier nichts zu zeigen."),
-}
+TEXTS = read_texts("compare")
 VIEWS = ("pair", "axes", "costs")
 
 

@@ -35,7 +35,7 @@ from rag_assay.orchestration.web.board import or_trouble
 from rag_assay.orchestration.web.chat.answer_html import MOST, label, text_html
 from rag_assay.orchestration.web.components.result_views import show_sections
 from rag_assay.orchestration.web.dagster_link import dagster_url
-from rag_assay.orchestration.web.languages import Texts, Words, several
+from rag_assay.orchestration.web.languages import Texts, Words, read_texts, several
 from rag_assay.orchestration.web.page_context import PageContext
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.paths import Home
@@ -50,132 +50,10 @@ _MARKED = frozenset(
     {"headings", "items", "definitions", "rows", "code", "images"}
 )  # others are counted alone
 
-TEXTS: Texts = {
-    "title": ("Documents", "Dokumente"),
-    "about": (
-        "What each page holds and what its document keeps. The same in a terminal: `{command}`.",
-        "Was jede Seite enthält und was ihr Dokument davon behält. Dasselbe im Terminal: `{command}`.",
-    ),
-    "reading": ("Reading the documents …", "Die Dokumente werden gelesen …"),
-    "dagster": ("The asset in Dagster", "Das Asset in Dagster"),
-    "search": ("Search", "Suche"),
-    "source": ("Source", "Quelle"),
-    "lost": ("What was lost", "Was verloren ging"),
-    "guessed": ("Guessed", "Geraten"),
-    "date": ("Date from", "Datum aus"),
-    "any": ("any", "alle"),
-    "lost_some": ("something", "irgendetwas"),
-    "lost_document": ("the whole document", "das ganze Dokument"),
-    "lost_scans": ("scanned pages", "gescannte Seiten"),
-    "guessed_date": ("date", "Datum"),
-    "guessed_language": ("language", "Sprache"),
-    "summary": ("{n} documents, {lost} with losses", "{n} Dokumente, {lost} mit Verlusten"),
-    "summary_1": ("1 document, {lost} with losses", "1 Dokument, {lost} mit Verlusten"),
-    "dropped": ("{n} pages gave no document.", "{n} Seiten ergaben kein Dokument."),
-    "dropped_1": ("1 page gave no document.", "1 Seite ergab kein Dokument."),
-    "nothing_counted": (
-        "Blocks are counted in web pages and presentations; this corpus has none.",
-        "Gezählt werden Blöcke von Webseiten und Präsentationen; dieses Korpus hat keine.",
-    ),
-    "kind": ("Kind of block", "Art des Blocks"),
-    "came": ("On the pages", "Auf den Seiten"),
-    "stayed": ("In the documents", "In den Dokumenten"),
-    "lost_n": ("Lost", "Verloren"),
-    "losing": ("Documents with losses", "Dokumente mit Verlusten"),
-    "worst": ("Worst first", "Schlechteste zuerst"),
-    "where": ("Documents {first}–{last} of {n}", "Dokumente {first}–{last} von {n}"),
-    "none": ("No document matches.", "Kein Dokument passt."),
-    "previous": ("Previous page", "Vorige Seite"),
-    "next": ("Next page", "Nächste Seite"),
-    "document": ("Document", "Dokument"),
-    "language": ("Language", "Sprache"),
-    "note": ("Note", "Anmerkung"),
-    "published": ("Date", "Datum"),
-    "kept_of": ("kept of those on the page", "behalten von denen der Seite"),
-    "no_document": ("No document: {reason}", "Kein Dokument: {reason}"),
-    "scans": ("Pages without words (images): {pages}", "Seiten ohne Wörter (Bilder): {pages}"),
-    "back": ("All documents", "Alle Dokumente"),
-    "worse": ("Previous document", "Voriges Dokument"),
-    "better": ("Next document", "Nächstes Dokument"),
-    "unknown": ("There is no such document.", "Dieses Dokument gibt es nicht."),
-    "address": ("Address", "Adresse"),
-    "file": ("Page", "Seite"),
-    "size": ("{type}, {kb} kB", "{type}, {kb} kB"),
-    "authors": ("Authors", "Autoren"),
-    "sections": ("Sections", "Abschnitte"),
-    "view": ("Show of the page", "Von der Seite zeigen"),
-    "blocks": ("Blocks", "Blöcke"),
-    "only_lost": ("Lost blocks", "Verlorene Blöcke"),
-    "markup": ("Markup", "Markup"),
-    "page_side": ("The stored page", "Die gespeicherte Seite"),
-    "text_side": ("The document", "Das Dokument"),
-    "block_lost": ("lost", "verloren"),
-    "block_out": ("left out, not counted", "ausgelassen, nicht gezählt"),
-    "legend": (
-        "Lost: counted, and not in the document. Left out: navigation, links and uncounted text.",
-        "Verloren: gezählt und nicht im Dokument. Ausgelassen: Navigation, Links, nicht gezählter Text.",
-    ),
-    "not_counted": (
-        "Blocks of this kind of page are not counted; marked is what the text does not hold.",
-        "Blöcke dieser Art von Seiten werden nicht gezählt; markiert ist, was im Text fehlt.",
-    ),
-    "recounted": (
-        "The counts above are those of the last build, by another version: the marks may differ.",
-        "Die Zahlen oben stammen von einer anderen Version: Die Markierungen können abweichen.",
-    ),
-    "pdf_text": (
-        "The text that the PDF holds, page after page, before it is cleaned.",
-        "Der Text, den das PDF enthält, Seite für Seite, vor der Bereinigung.",
-    ),
-    "as_markup": ("The markup as it is stored.", "Das Markup, wie es gespeichert ist."),
-    "plain_text": ("The file as it is stored.", "Die Datei, wie sie gespeichert ist."),
-    "no_text": (
-        "A file of this type has no text to show; the document beside is what was read from it.",
-        "Eine Datei dieser Art hat keinen Text zum Zeigen; das Dokument daneben wurde aus ihr gelesen.",
-    ),
-    "too_large": (
-        "The page is too large to compare its blocks; this is its markup.",
-        "Die Seite ist zu groß, um ihre Blöcke zu vergleichen; hier ist ihr Markup.",
-    ),
-    "no_lost": ("No block was lost.", "Kein Block ging verloren."),
-    "more_blocks": ("{n} more blocks", "{n} weitere Blöcke"),
-    "more_blocks_1": ("1 more block", "1 weiterer Block"),
-    "no_words": ("The page gave no document.", "Die Seite ergab kein Dokument."),
-}
-KINDS: Texts = {
-    "headings": ("headings", "Überschriften"),
-    "items": ("list items", "Listenpunkte"),
-    "definitions": ("definitions", "Definitionen"),
-    "rows": ("table rows", "Tabellenzeilen"),
-    "code": ("code", "Code"),
-    "images": ("described images", "beschriebene Bilder"),
-    "charts": ("charts", "Diagramme"),
-    "formulas": ("formulas", "Formeln"),
-}
-BLOCKS: Texts = {
-    "heading": ("heading", "Überschrift"),
-    "text": ("paragraph", "Absatz"),
-    "item": ("list item", "Listenpunkt"),
-    "term": ("term", "Begriff"),
-    "definition": ("definition", "Definition"),
-    "quote": ("quotation", "Zitat"),
-    "caption": ("caption", "Bildunterschrift"),
-    "row": ("table row", "Tabellenzeile"),
-    "code": ("code", "Code"),
-    "image": ("image", "Bild"),
-}
-ORIGINS: Texts = {
-    "json_ld": ("JSON-LD", "JSON-LD"),
-    "meta": ("metadata", "Metadaten"),
-    "file": ("file", "Datei"),
-    "url": ("address, guessed", "Adresse, geraten"),
-    "text": ("text, guessed", "Text, geraten"),
-    "llm": ("model, guessed", "Modell, geraten"),
-    "none": ("no date", "kein Datum"),
-    "page": ("page", "Seite"),
-    "source": ("study file", "Studiendatei"),
-    "detected": ("text, guessed", "Text, geraten"),
-}
+TEXTS = read_texts("documents")
+KINDS = read_texts("documents_kinds")
+BLOCKS = read_texts("documents_blocks")
+ORIGINS = read_texts("documents_origins")
 """Where a date or a language is from; what is not here keeps its name."""
 
 

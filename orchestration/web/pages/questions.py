@@ -18,7 +18,7 @@ from rag_assay.orchestration.web.address_state import choose_many, choose_one, t
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.components.result_views import show_questions
 from rag_assay.orchestration.web.journey_texts import JOURNEY
-from rag_assay.orchestration.web.languages import Texts, Words
+from rag_assay.orchestration.web.languages import Words, read_texts
 from rag_assay.orchestration.web.page_context import PageContext
 from rag_assay.orchestration.web.study_results import matrix_of, read_or_tell
 from rag_assay.warehouse.identity import digest
@@ -28,41 +28,7 @@ PAGE = 50  # questions that are shown at once
 FIRST = 5  # pipelines that are shown until others are chosen
 LONGEST = 90  # characters of a pipeline's name in a list
 
-TEXTS: Texts = {
-    "title": ("Questions", "Fragen"),
-    "about": (
-        "Every question in the chosen pipelines: score, the step that lost it, and the answer. Open one to "
-        "follow it. Keys: arrows move, j and k open the next and the previous question, Escape closes it.",
-        "Jede Frage in den gewählten Pipelines: Wert, verlierender Schritt, Antwort. Ein Klick öffnet sie. "
-        "Tasten: Pfeile bewegen, j und k öffnen die nächste und vorige Frage, Escape schließt sie.",
-    ),
-    "pipelines": ("Pipelines (the first is A, the second B)", "Pipelines (die erste ist A, die zweite B)"),
-    "choose": ("Pipelines", "Pipelines"),
-    "filters": ("Filters", "Filter"),
-    "metric": ("Metric", "Metrik"),
-    "search": ("Search", "Suche"),
-    "type": ("Type", "Art"),
-    "source": ("Source", "Quelle"),
-    "lost": ("Lost at, in A", "Verloren bei, in A"),
-    "any": ("any", "alle"),
-    "order": ("Show", "Zeigen"),
-    "all": ("all questions", "alle Fragen"),
-    "regressions": ("wrong in A, right in B", "falsch in A, richtig in B"),
-    "disputed": ("most disputed first", "umstrittenste zuerst"),
-    "where": (
-        "Questions {{first}}–{{last}} of {{n}}, {{total}} in all",
-        "Fragen {{first}}–{{last}} von {{n}}, {{total}} insgesamt",
-    ),
-    "none": ("No question matches.", "Keine Frage passt."),
-    "previous": ("Previous page", "Vorige Seite"),
-    "next": ("Next page", "Nächste Seite"),
-    "close": ("Close", "Schließen"),
-    "pipeline": ("Pipeline", "Pipeline"),
-    "beside": ("Beside it", "Daneben"),
-    "alone": ("no other pipeline", "keine andere Pipeline"),
-    "open": ("The open question", "Die offene Frage"),
-    "unknown": ("This study asks no such question.", "Diese Studie stellt diese Frage nicht."),
-}
+TEXTS = read_texts("questions")
 _DRAWN = ("where", "none", "previous", "next", "close", "pipeline", "beside", "alone", "open", "unknown")
 KEY = "matrix"
 

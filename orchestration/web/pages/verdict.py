@@ -17,29 +17,14 @@ from rag_assay.evals.statistics.verdict import JUDGES, labels_of, verdict_senten
 from rag_assay.evals.statistics.verdict import TEXTS as VERDICT_TEXTS
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.components.result_views import show_sections
-from rag_assay.orchestration.web.languages import Language, Texts, Words, language_here
+from rag_assay.orchestration.web.languages import Language, Words, language_here, read_texts
 from rag_assay.orchestration.web.page_context import PageContext
 from rag_assay.orchestration.web.study_results import choose_metric, matrix_of
 
 SHEETS = ("results",)
 ROWS = 12  # of the chart
 
-TEXTS: Texts = {
-    "compare": ("Compare", "Vergleichen"),
-    "questions": ("Questions", "Fragen"),
-    "try": ("Try it", "Ausprobieren"),
-    "ship": ("Ship it", "Ausliefern"),
-    "export": (
-        "Write the pipeline as a folder that runs on any machine:",
-        "Die Pipeline als Ordner schreiben, der überall läuft:",
-    ),
-    "serve": ("Serve that folder as an HTTP API:", "Diesen Ordner als HTTP-API anbieten:"),
-    "serve_here": ("Or serve it from this workspace:", "Oder aus diesem Workspace anbieten:"),
-    "trust": ("What this rests on", "Worauf das beruht"),
-    "notes": ("Read this first ({n})", "Vorab zu lesen ({n})"),
-    "reading": ("How to read this chart", "Wie das Diagramm zu lesen ist"),
-    "none": ("No pipeline has a value of this metric.", "Keine Pipeline hat einen Wert dieser Metrik."),
-}
+TEXTS = read_texts("verdict")
 
 
 def render(context: PageContext) -> None:
