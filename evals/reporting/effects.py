@@ -210,7 +210,9 @@ def effect_words(effect: AxisEffect, language: Language = "en") -> str:
     )
     if len(effect.crossing.contexts) > 1:
         opening += words("over", contexts=_contexts(effect, language))
-    opening += words("on_subset", subset=effect.subset) if effect.subset != "all" else ""
+    opening += (
+        words("on_subset", subset=subset_words(effect.subset, language)) if effect.subset != "all" else ""
+    )
     others = [at for at in effect.best_first() if at != found.best]
     tied, within = (
         [effect.levels[at] for at in others if found.standing(at) == how] for how in ("tied", "within")
@@ -236,6 +238,10 @@ def effect_words(effect: AxisEffect, language: Language = "en") -> str:
     return f"{opening}; {text}.{_left_out(effect, language)}"
 
 
+def subset_words(name: str, language: Language) -> str:
+    return name.replace("sample of", words_in(CHARTS, language)("sample_of"))
+
+
 def pair_words(pair: AxisPair, language: Language = "en") -> str:
     words, found, unit = words_in(CHARTS, language), pair.found, pair.metric.unit
     one, other = (words(f"axis_{axis}") for axis in pair.axes)
@@ -245,7 +251,9 @@ def pair_words(pair: AxisPair, language: Language = "en") -> str:
         "title": pair.metric.title,
         "p": p_value(pair.p),
         "overall": pair.levels[0][found.overall],
-        "where": words("on_subset", subset=pair.subset) if pair.subset != "all" else "",
+        "where": words("on_subset", subset=subset_words(pair.subset, language))
+        if pair.subset != "all"
+        else "",
     }
     if not pair.p < ALPHA:
         return words("no_interaction", **named)

@@ -33,6 +33,7 @@ from rag_assay.evals.reporting.effects import (
     Effects,
     effect_words,
     pair_words,
+    subset_words,
 )
 from rag_assay.evals.reporting.figures.bars import EffectBars, effect_bars
 from rag_assay.evals.reporting.sections import (
@@ -184,7 +185,11 @@ def effects_section(found: Effects, language: Language = "en") -> PageSection | 
     words = words_in(CHARTS, language)
     for table in found.axes:
         first = table.effects[0]
-        blocks.append(PageHeading(table.axis.capitalize(), "" if table.subset == "all" else table.subset))
+        blocks.append(
+            PageHeading(
+                table.axis.capitalize(), "" if table.subset == "all" else subset_words(table.subset, language)
+            )
+        )
         blocks += [effect_words(first, language), _axis_table(table, language)]
         if table.groups:
             note = PageParagraph(explain("axis-groups", language, most=limits.EFFECT_GROUPS))
