@@ -264,7 +264,7 @@ def test_edited_data_and_unknown_items_are_rejected(desk: Desk) -> None:
     [
         (b"{}", "a JSON array of tasks"),
         (b"", "a JSON array of tasks"),
-        (b"[1]", "no JSON object"),
+        (b"[1]", "not a JSON object"),
         (b"[{}]", "of no queue"),
         (b"[", "no JSON"),
         (b'[{"a": 1} {"b": 2}]', "does not end"),
