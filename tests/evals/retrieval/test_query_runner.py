@@ -93,7 +93,7 @@ def test_a_score_that_is_no_number_fails_its_question_alone(scores: list[float],
     one = runner(rank, index)
     bad, good = one.ask(question("bad")), one.ask(question("good"))
     assert (bad.status, bad.hits, bad.spent) == ("error", (), None)
-    assert "no finite number" in str(bad.reason)
+    assert "not a finite number" in str(bad.reason)
     assert good.status == "ok"
 
 

@@ -211,5 +211,5 @@ def test_what_cannot_be_compared(measure: Callable[[Floats, Floats], Estimate]) 
         measure(np.array([1.0, np.nan, 2]), np.arange(3.0))
     with pytest.raises(ValueError, match="not finite"):
         roc_auc(np.array([True, False]), np.array([np.inf, 0]))
-    with pytest.raises(ValueError, match="no share"):
+    with pytest.raises(ValueError, match="not a share"):
         share(3, 2)
