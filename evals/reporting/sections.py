@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from markupsafe import Markup
 
 from rag_assay.evals.reporting.display import MISSING
-from rag_assay.evals.reporting.texts import CHARTS, Language, read_template, words_in
+from rag_assay.evals.reporting.texts import CHARTS, Language, read_yaml, words_in
 from rag_assay.evals.statistics.contrasts import Standing
 
 NOTHING = Markup("")
@@ -290,7 +290,7 @@ class TitledPage:
 
 def explain(name: str, language: Language = "en", **values: object) -> Markup:
     """Return an explanation of `sections.yaml`, filled in."""
-    about = read_template("sections.yaml")[name][_in("about", language)]
+    about = read_yaml("templates/sections.yaml")[name][_in("about", language)]
     return Markup(about).format(**values)  # noqa: S704 -- our own file
 
 
@@ -302,7 +302,7 @@ def section(
     anchor: str, blocks: Sequence[Block], title: str = "", language: Language = "en", **values: object
 ) -> PageSection:
     """Return a section of `sections.yaml`; values: of its explanation, which comes first."""
-    known = read_template("sections.yaml")[anchor]
+    known = read_yaml("templates/sections.yaml")[anchor]
     about = [explain(anchor, language, **values)] if "about" in known else []
     folded, short = known.get("folded", False), known.get("short", "")
     return PageSection(anchor, title or known[_in("title", language)], [*about, *blocks], short, folded)

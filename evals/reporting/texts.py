@@ -18,21 +18,21 @@ Words = Callable[..., str]
 """(name of a text, values in it) -> the text in a language."""
 
 
+REPORTING = "rag_assay.evals.reporting"
+
+
 @cache
-def read_template(name: str) -> Mapping[str, Mapping[str, Any]]:
-    """Return a YAML file of the templates."""
-    text = (files("rag_assay.evals.reporting") / "templates" / name).read_text(encoding="utf-8")
+def read_yaml(name: str, package: str = REPORTING) -> Mapping[str, Mapping[str, Any]]:
+    """Return a YAML file of a package."""
+    text = (files(package) / name).read_text(encoding="utf-8")
     found: Mapping[str, Mapping[str, Any]] = yaml.load(text, yaml.CSafeLoader)
     return found
 
 
-def read_texts(group: str) -> Texts:
-    """Return a group of `texts.yaml`."""
-    return texts_of(read_template("texts.yaml"), group)
-
-
-def texts_of(catalogue: Mapping[str, Mapping[str, Any]], group: str) -> Texts:
-    return {name: (english, german) for name, (english, german) in catalogue[group].items()}
+def read_texts(group: str, name: str = "templates/texts.yaml", package: str = REPORTING) -> Texts:
+    """Return a group of texts of a YAML file, which has an English and a German one by each name."""
+    texts = read_yaml(name, package)[group].items()
+    return {key: (english, german) for key, (english, german) in texts}
 
 
 def words_in(texts: Texts, language: Language) -> Words:

@@ -15,13 +15,13 @@ from rag_assay.evals.reporting.display import plain
 from rag_assay.evals.reporting.exports import csv_text
 from rag_assay.orchestration.web.charts import Chart
 from rag_assay.orchestration.web.chat.answer_html import label
-from rag_assay.orchestration.web.languages import Words, language_here, read_texts, words_in
+from rag_assay.orchestration.web.languages import Words, app_texts, language_here, words_in
 from rag_assay.orchestration.web.outcomes import TEXTS as OUTCOMES
 from rag_assay.orchestration.web.outcomes import outcome
 from rag_assay.warehouse.errors import AssayError
 
 T = TypeVar("T")
-TEXTS = read_texts("board")
+TEXTS = app_texts("board")
 Say = Callable[[str], None]
 
 _CODES = {"why", "declined_by", "used_by", "purpose", "stage"}  # columns

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
-from pathlib import Path
-from typing import Any, get_args
+from functools import partial
+from typing import get_args
 
-import yaml
-
-from rag_assay.evals.reporting.texts import Language, Texts, Words, several, texts_of, words_in
+from rag_assay.evals.reporting.texts import Language, Texts, Words, read_texts, several, words_in
 
 __all__ = ["Language", "Texts", "Words", "several", "words_in"]  # which pages use beside those of this module
 
@@ -18,16 +15,8 @@ PARAMETER = "lang"
 """What the language is called in the address, so that a reload keeps it."""
 
 
-@cache
-def _catalogue() -> Mapping[str, Mapping[str, Any]]:
-    text = Path(__file__).with_name("texts.yaml").read_text(encoding="utf-8")
-    found: Mapping[str, Mapping[str, Any]] = yaml.load(text, yaml.CSafeLoader)
-    return found
-
-
-def read_texts(group: str) -> Texts:
-    """Return a group of `texts.yaml`, which has the texts of the app."""
-    return texts_of(_catalogue(), group)
+app_texts = partial(read_texts, name="texts.yaml", package="rag_assay.orchestration.web")
+"""(group) -> its texts in the app's `texts.yaml`."""
 
 
 def table_in(texts: Texts, language: Language) -> dict[str, str]:

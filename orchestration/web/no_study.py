@@ -5,10 +5,10 @@ from __future__ import annotations
 import streamlit as st
 
 from rag_assay.orchestration.web.chat.answer_html import label
-from rag_assay.orchestration.web.languages import read_texts
+from rag_assay.orchestration.web.languages import app_texts
 from rag_assay.orchestration.web.page_context import STUDY, PageContext
 
-NO_STUDY = read_texts("no_study")
+NO_STUDY = app_texts("no_study")
 
 
 def show_no_study(context: PageContext) -> None:

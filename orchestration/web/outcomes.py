@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rag_assay.orchestration.web.languages import Words, read_texts
+from rag_assay.orchestration.web.languages import Words, app_texts
 
-TEXTS = read_texts("outcomes")
+TEXTS = app_texts("outcomes")
 
 
 def outcome(code: str, words: Words) -> str:

@@ -10,11 +10,11 @@ from rag_assay.evals.reporting.human_ratings.section import people_section
 from rag_assay.evals.reporting.judge_cards import judges_section
 from rag_assay.evals.reporting.page import render_sections
 from rag_assay.orchestration.web.components.result_views import show_sections
-from rag_assay.orchestration.web.languages import read_texts
+from rag_assay.orchestration.web.languages import app_texts
 from rag_assay.orchestration.web.page_context import PageContext
 from rag_assay.orchestration.web.study_results import report_of
 
-TEXTS = read_texts("agreement")
+TEXTS = app_texts("agreement")
 
 
 def show_agreement(context: PageContext) -> None:

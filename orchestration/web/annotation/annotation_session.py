@@ -12,8 +12,7 @@ from typing import Any, Literal, NamedTuple
 from rag_assay.evals.human.item_order import next_showing, progress, showing_of
 from rag_assay.evals.human.queue import Queue, QueueProgress, Showing
 from rag_assay.evals.rubrics.rubric import Criterion, Rubric
-from rag_assay.orchestration.web.annotation.translations import TEXTS
-from rag_assay.orchestration.web.languages import words_in
+from rag_assay.orchestration.web.languages import app_texts, words_in
 from rag_assay.warehouse.errors import AssayError, InputError
 from rag_assay.warehouse.failure_tags import FailureTags, tags_by_use
 from rag_assay.warehouse.human_scores import HumanScore, HumanScores
@@ -158,7 +157,7 @@ class AnnotationSession:
         self.queue, self.annotator, self._scores, self._tags = queue, annotator, scores, tags
         self.token = token_hex(8)
         self.notice = ""
-        self.words = words_in(TEXTS, "en")
+        self.words = words_in(app_texts("annotation"), "en")
         self.stored: list[str] = []
         self.place: QueuePosition | None = None
         self._read()

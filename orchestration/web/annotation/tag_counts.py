@@ -19,13 +19,13 @@ from rag_assay.evals.study.run_studies import find_known
 from rag_assay.evals.successive_halving.records import narrow_study
 from rag_assay.orchestration.web.board import or_trouble, table
 from rag_assay.orchestration.web.chat.catalogue import verdict_rows
-from rag_assay.orchestration.web.languages import read_texts
+from rag_assay.orchestration.web.languages import app_texts
 from rag_assay.orchestration.web.page_context import PageContext
 from rag_assay.orchestration.web.sign_in import page_home
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.failure_tags import FailureTag, FailureTags, tags_by_use
 
-TEXTS = read_texts("tag_counts")
+TEXTS = app_texts("tag_counts")
 
 
 @dataclass(frozen=True)

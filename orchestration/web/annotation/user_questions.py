@@ -20,7 +20,7 @@ from rag_assay.evals.question_sets.question_files import EvidenceQuote
 from rag_assay.evals.study.run_studies import find_known
 from rag_assay.orchestration.runs.current_run import run_now
 from rag_assay.orchestration.web.chat.answer_html import label, text_html
-from rag_assay.orchestration.web.languages import Words, read_texts
+from rag_assay.orchestration.web.languages import Words, app_texts
 from rag_assay.orchestration.web.page_context import PageContext
 from rag_assay.orchestration.web.sign_in import page_home
 from rag_assay.orchestration.web.study_results import stamp_of
@@ -29,7 +29,7 @@ from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.validation_errors import in_words
 
-TEXTS = read_texts("user_questions")
+TEXTS = app_texts("user_questions")
 _NOTICE, _STARTED = "users_notice", "users_started"
 _STARTING = threading.Lock()
 _LONGEST = 2_000

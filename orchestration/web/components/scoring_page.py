@@ -16,7 +16,7 @@ _SCRIPTS = ("dom.js", "reading.js", "rubric.js", "frames.js", "main.js")
 def scoring_page(view: Mapping[str, Json], texts: Mapping[str, str], on_event: Callable[[], None]) -> None:
     """Show a view of `annotation/view.py`; ``on_event`` is called when something is pressed.
 
-    texts: of `annotation/translations.py`, in the language of the page
+    texts: of `texts.yaml`, annotation, in the language of the page
     """
     _component()(key=KEY, data={**view, "words": dict(texts)}, on_event_change=on_event)
 

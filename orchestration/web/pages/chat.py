@@ -17,15 +17,15 @@ from rag_assay.orchestration.web.chat.catalogue import Example
 from rag_assay.orchestration.web.chat.header import ask_whether_to_delete, show_head
 from rag_assay.orchestration.web.chat.page_session import NOTICE, ChatPageSession, Listing, place_here
 from rag_assay.orchestration.web.chat.state import ChatState
-from rag_assay.orchestration.web.chat.translations import TEXTS
 from rag_assay.orchestration.web.chat.turns import draft_html, show_question, show_turns
 from rag_assay.orchestration.web.components.follow import follow
-from rag_assay.orchestration.web.languages import Words
+from rag_assay.orchestration.web.languages import Words, app_texts
 from rag_assay.orchestration.web.page_context import PageContext, UiOptions
 from rag_assay.orchestration.web.sign_in import page_home
 from rag_assay.warehouse.errors import InputError
 
 SHEETS = ("chat/chat",)
+TEXTS = app_texts("chat")
 OFTEN, SELDOM = 0.2, 3.0  # seconds between two looks at an answer that is written; at what other tabs do
 
 

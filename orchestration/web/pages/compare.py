@@ -21,7 +21,7 @@ from rag_assay.evals.reporting.trust import reasons_missing
 from rag_assay.evals.reporting.view import fronts_of
 from rag_assay.orchestration.web.address_state import choose_one, switch
 from rag_assay.orchestration.web.components.result_views import show_sections
-from rag_assay.orchestration.web.languages import Language, Words, read_texts
+from rag_assay.orchestration.web.languages import Language, Words, app_texts
 from rag_assay.orchestration.web.page_context import PageContext
 from rag_assay.orchestration.web.study_results import choose_metric, matrix_of, read_or_tell, report_of
 
@@ -30,7 +30,7 @@ ROWS = 24  # questions that are listed
 LONGEST = 90  # characters of a pipeline's name in a list
 KEY = "compared"
 
-TEXTS = read_texts("compare")
+TEXTS = app_texts("compare")
 VIEWS = ("pair", "axes", "costs")
 
 

@@ -35,7 +35,7 @@ from rag_assay.orchestration.web.board import or_trouble
 from rag_assay.orchestration.web.chat.answer_html import MOST, label, text_html
 from rag_assay.orchestration.web.components.result_views import show_sections
 from rag_assay.orchestration.web.dagster_link import dagster_url
-from rag_assay.orchestration.web.languages import Texts, Words, read_texts, several
+from rag_assay.orchestration.web.languages import Texts, Words, app_texts, several
 from rag_assay.orchestration.web.page_context import PageContext
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.paths import Home
@@ -50,10 +50,10 @@ _MARKED = frozenset(
     {"headings", "items", "definitions", "rows", "code", "images"}
 )  # others are counted alone
 
-TEXTS = read_texts("documents")
-KINDS = read_texts("documents_kinds")
-BLOCKS = read_texts("documents_blocks")
-ORIGINS = read_texts("documents_origins")
+TEXTS = app_texts("documents")
+KINDS = app_texts("documents_kinds")
+BLOCKS = app_texts("documents_blocks")
+ORIGINS = app_texts("documents_origins")
 """Where a date or a language is from; what is not here keeps its name."""
 
 

@@ -18,7 +18,7 @@ from rag_assay.orchestration.web.address_state import choose_many, choose_one, t
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.components.result_views import show_questions
 from rag_assay.orchestration.web.journey_texts import JOURNEY
-from rag_assay.orchestration.web.languages import Words, read_texts
+from rag_assay.orchestration.web.languages import Words, app_texts
 from rag_assay.orchestration.web.page_context import PageContext
 from rag_assay.orchestration.web.study_results import matrix_of, read_or_tell
 from rag_assay.warehouse.identity import digest
@@ -28,7 +28,7 @@ PAGE = 50  # questions that are shown at once
 FIRST = 5  # pipelines that are shown until others are chosen
 LONGEST = 90  # characters of a pipeline's name in a list
 
-TEXTS = read_texts("questions")
+TEXTS = app_texts("questions")
 _DRAWN = ("where", "none", "previous", "next", "close", "pipeline", "beside", "alone", "open", "unknown")
 KEY = "matrix"
 

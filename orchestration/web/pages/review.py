@@ -14,10 +14,9 @@ import rag_assay.evals.study.registry  # noqa: F401 -- the rubrics that a queue 
 from rag_assay.evals.human.queue import Queue, read_queue
 from rag_assay.orchestration.web.address_state import switch
 from rag_assay.orchestration.web.annotation.annotation_session import AnnotationSession
-from rag_assay.orchestration.web.annotation.translations import TEXTS as SCORING
 from rag_assay.orchestration.web.annotation.view import View, desk_view, name_view, trouble_view
 from rag_assay.orchestration.web.components.scoring_page import pressed, scoring_page
-from rag_assay.orchestration.web.languages import table_in
+from rag_assay.orchestration.web.languages import app_texts, table_in
 from rag_assay.orchestration.web.page_context import PERSON, PageContext, person_of
 from rag_assay.orchestration.web.sign_in import page_home
 from rag_assay.warehouse.artifacts import ArtifactStore
@@ -27,6 +26,7 @@ from rag_assay.warehouse.human_scores import HumanScore, HumanScores, annotator_
 
 SHEETS = ("board",)
 VIEWS = ("rate", "users", "tags", "agreement")
+SCORING = app_texts("annotation")
 TEXTS = {
     "view": ("Show", "Zeigen"),
     "rate": ("Rate answers", "Antworten bewerten"),

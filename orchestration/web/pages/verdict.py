@@ -17,14 +17,14 @@ from rag_assay.evals.statistics.verdict import JUDGES, labels_of, verdict_senten
 from rag_assay.evals.statistics.verdict import TEXTS as VERDICT_TEXTS
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.components.result_views import show_sections
-from rag_assay.orchestration.web.languages import Language, Words, language_here, read_texts
+from rag_assay.orchestration.web.languages import Language, Words, app_texts, language_here
 from rag_assay.orchestration.web.page_context import PageContext
 from rag_assay.orchestration.web.study_results import choose_metric, matrix_of
 
 SHEETS = ("results",)
 ROWS = 12  # of the chart
 
-TEXTS = read_texts("verdict")
+TEXTS = app_texts("verdict")
 
 
 def render(context: PageContext) -> None:

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import pytest
 from markdown_it import MarkdownIt
 
-from rag_assay.orchestration.web.chat.translations import TEXTS
+from rag_assay.orchestration.web.languages import app_texts
 from rag_assay.orchestration.web.page_process import serve_script
 from rag_assay.warehouse.conversations import AnswerFeedback, ShownPassage, StoredInterpretation, Turn
 from rag_assay.warehouse.status import Status
@@ -23,6 +23,7 @@ from tests.fakes.processes import wait_until
 from tests.fakes.talked import EXTRACTIVE, MODEL, ChatTab, Chatted
 
 pytestmark = pytest.mark.models
+TEXTS = app_texts("chat")
 MARKUP = (
     "<img src='http://evil.example/a.png' onerror='window.hit=1'><script>window.hit=1</script>"
     " ![x](http://evil.example/b.png) [here](javascript:window.hit=1) $\\href{http://evil.example}{x}$ "

@@ -13,8 +13,8 @@ from rag_assay.evals import reporting
 from rag_assay.evals.reporting.page import read_script
 from rag_assay.evals.reporting.question_matrix import LOST_WORDS
 from rag_assay.orchestration import web
-from rag_assay.orchestration.web.annotation import translations as scoring
 from rag_assay.orchestration.web.journey_texts import JOURNEY
+from rag_assay.orchestration.web.languages import app_texts
 
 FOLDER = Path(web.__file__).parent
 SHOWN = {"label", "help", "alt", "placeholder", "title"}
@@ -102,12 +102,13 @@ def test_scripts_of_the_rating_page_name_texts_that_there_are() -> None:
     }
     counted = set(re.findall(r'count\("(\w+)"', source))
     assert len(said) > 20
-    assert said | counted | {f"{one}_1" for one in counted} <= set(scoring.TEXTS)
+    texts = app_texts("annotation")
+    assert said | counted | {f"{one}_1" for one in counted} <= set(texts)
     python = "".join(
         (FOLDER / name).read_text()
         for name in ("annotation/annotation_session.py", "annotation/view.py", "pages/review.py")
     )
-    assert [one for one in scoring.TEXTS if f'"{one.removesuffix("_1")}"' not in source + python] == []
+    assert [one for one in texts if f'"{one.removesuffix("_1")}"' not in source + python] == []
     assert re.findall(r'(?:aria-label"?|title|placeholder|\{\}): "([A-Z][^"]+)"', source) == []
 
 

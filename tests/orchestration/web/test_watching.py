@@ -12,8 +12,7 @@ from rag_assay.evals.chat.question_requests import QuestionRequest, record_quest
 from rag_assay.orchestration.question_service.question_service import QuestionService
 from rag_assay.orchestration.web.chat.page_session import ChatLocation
 from rag_assay.orchestration.web.chat.state import ChatState
-from rag_assay.orchestration.web.chat.translations import TEXTS
-from rag_assay.orchestration.web.languages import words_in
+from rag_assay.orchestration.web.languages import app_texts, words_in
 from rag_assay.orchestration.web.page_context import PageContext, UiOptions
 from rag_assay.orchestration.web.pages import chat as page
 from rag_assay.warehouse.conversations import Conversation, Turn
@@ -54,15 +53,15 @@ def test_an_answer_that_arrives_while_the_page_is_drawn_makes_it_outdated(
     name = service.begin_conversation("town")
     monkeypatch.setattr(page, "place_here", lambda: ChatLocation(name, "", None, None))
     line = record_question(service.chats, "town", name, QuestionRequest("Who?"))
-    drawn = page._session(context, words_in(TEXTS, "en"))
+    drawn = page._session(context, words_in(app_texts("chat"), "en"))
     assert not drawn.is_outdated, "the question is being answered"
     turn = Turn(record_id=line.turn, number=1, cell="c", question="Who?", status=Status.OK, answer="Ada.")
     service.answer = turn
-    drawn = page._session(context, words_in(TEXTS, "en"))
+    drawn = page._session(context, words_in(app_texts("chat"), "en"))
     assert drawn.conversation is not None
     assert drawn.conversation.turns == ()
     assert drawn.is_outdated
-    drawn = page._session(context, words_in(TEXTS, "en"))
+    drawn = page._session(context, words_in(app_texts("chat"), "en"))
     assert drawn.conversation is not None
     assert len(drawn.conversation.turns) == 1
     assert not drawn.is_outdated
