@@ -98,11 +98,12 @@ def new_study(path: Path, code: str, where: Home) -> dict[str, str]:
     for number, text in enumerate(contexts):
         (paragraphs / f"{number:03}.txt").write_text(text, "utf-8")
     written, _questions = write_study(str(paragraphs), folder / "study.yaml", force=True)
-    study = read_study(written).model_copy(
+    study = read_study(written)
+    study = study.model_copy(
         update={
             "generators": {},
             "questions": (QuestionSource(file=str(path.resolve()), language=code),),
-            "metrics": ("evidence_coverage@2000tokens", "mrr@10"),
+            "metrics": (study.metrics[0], "mrr@10"),
         }
     )
     result = LoadedStudy(study, str(where.root)).run()

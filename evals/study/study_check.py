@@ -15,7 +15,10 @@ from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.assets.recipes.build_half import absolute
 from rag_assay.assets.tokenization.stems import LANGUAGES
 from rag_assay.evals.judging.cards.labels import read_labels
-from rag_assay.evals.metrics import counts_passages
+from rag_assay.evals.metrics import counts_passages, counts_tokens
+from rag_assay.evals.metrics.semantic_similarity import JUDGE as SIMILARITY_MODEL
+from rag_assay.evals.metrics.semantic_similarity import SemanticSimilarity
+from rag_assay.evals.metrics.token_budget import FEW_CHARACTERS, equal_budget
 from rag_assay.evals.query_transforms.entities import Entities
 from rag_assay.evals.query_transforms.hyde import Hyde
 from rag_assay.evals.query_transforms.keywords import Keywords
@@ -337,6 +340,14 @@ _TRAINED = (
     "{model} was trained on English alone, and the documents are in other languages ({named}); "
     "multilingual-e5-small reads them"
 )
+_SIMILAR = (
+    "answers are compared by {model}, which was trained on English alone, and the documents are in other "
+    "languages ({named}); chrf compares them by letters, in any language"
+)
+_LONG = (
+    "{metric} counts four characters as a token, and in Chinese, Japanese and Korean one has one or two: it "
+    "reads so much that pipelines hardly differ; {better} reads about 2,000 tokens of a model"
+)
 _COUNTED = (
     "sizes count tokens of {model}, which was made for English: in other languages ({named}) they are parts "
     "of words, letters or whole lines; write `tokenizer: multilingual-e5-small`"
@@ -352,10 +363,21 @@ def _models_of(study: Study) -> Iterator[tuple[Place, Model | None, str]]:
         if {"size", "limit"} & sizes.keys() and sizes.get("unit") != "characters":
             yield place, REGISTRY.get(chunking.tokenizer), _COUNTED
         yield place, REGISTRY.get(chunking.chunker.embedding_model or ""), _TRAINED
+    for number, metric in enumerate(study.metrics):
+        if metric == SemanticSimilarity.stem:
+            yield ("metrics", number), SIMILARITY_MODEL.registered, _SIMILAR
 
 
 def foreign_documents(study: Study, home: Home) -> Iterator[Finding]:
     shares = document_languages(study, home)
+    few = {code: share for code, share in shares.items() if code in FEW_CHARACTERS}
+    if sum(few.values()) > FOREIGN:
+        budget = equal_budget(next(iter(few)))
+        for number, metric in enumerate(study.metrics):
+            stem, _, tokens = metric.rpartition("@")
+            if counts_tokens(metric) and int(tokens.removesuffix("tokens")) > 2 * budget:
+                text = _LONG.format(metric=metric, better=f"{stem}@{budget}tokens")
+                yield Finding(("metrics", number), "foreign_documents", text)
     named = ", ".join(f"{share:.0%} {code}" for code, share in shares.items() if share >= 0.01)
     for place, model, text in _models_of(study):
         read = model.languages if model else None

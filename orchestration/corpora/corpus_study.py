@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Self
 
 from rag_assay.assets.tokenization.stems import LANGUAGES
+from rag_assay.evals.metrics.token_budget import equal_budget
 from rag_assay.evals.question_sets.question_files import UNFILLED
 from rag_assay.orchestration.corpora.records import QUESTIONS, CorpusSettings, NamedCorpus, slug
 from rag_assay.orchestration.templates.sources import beir_splits, graded_split
@@ -126,6 +127,7 @@ def write_study(corpus: NamedCorpus, choices: CorpusSettings) -> NamedCorpus:
     study = f"corpus-{corpus.folder.name}"
     _name, what, sources, url = describe_source(corpus.target, name=study, pages=PAGES)
     splits = None if corpus.is_site else beir_splits(Path(corpus.target))
+    budget = equal_budget(choices.language)
     text = TEMPLATE.format(
         study=study,
         description=quote_yaml(f"The corpus {corpus.name}: {what}"),
@@ -135,14 +137,14 @@ def write_study(corpus: NamedCorpus, choices: CorpusSettings) -> NamedCorpus:
         tokenizer="" if choices.embedder == MINILM else f", tokenizer: {quote_yaml(choices.embedder)}",
         embedders="\n".join(f"  {line}" for line in _embedders(choices)),
         retrievers="\n".join(_retrievers(choices)),
-        generators="\n".join(_generators(choices.generator)),
+        generators="\n".join(_generators(choices.generator, budget)),
         questions="the folder's own" if splits else QUESTIONS,
         asked=f"beir: {{path: {quote_yaml(corpus.target)}, split: {graded_split(splits)}}}"
         if splits
         else f"file: {QUESTIONS}",
         metrics="ndcg@10, mrr@10, recall@10, hit_rate@10, retrieval_latency"
         if splits
-        else "evidence_coverage@2000tokens, ndcg@10, mrr@10, hit_rate@10, rouge_l, retrieval_latency",
+        else f"evidence_coverage@{budget}tokens, ndcg@10, mrr@10, hit_rate@10, rouge_l, retrieval_latency",
     )
     questions = corpus.folder / QUESTIONS
     if not splits and not questions.exists():
@@ -188,8 +190,8 @@ def _retrievers(choices: CorpusSettings) -> list[str]:
     return [f"  {name}: {known[name]}" for name in sorted(known, key=lambda one: one != first)]
 
 
-def _generators(first: str) -> list[str]:
-    extractive = "  extractive: {extractive: {context_tokens: 2000, max_tokens: 80}}"
+def _generators(first: str, budget: int) -> list[str]:
+    extractive = f"  extractive: {{extractive: {{context_tokens: {budget}, max_tokens: 80}}}}"
     if first == "extractive":
         return [extractive]
     from rag_assay.warehouse.inference import models
@@ -197,7 +199,9 @@ def _generators(first: str) -> list[str]:
     name = first.removeprefix("local/")
     is_local = first.startswith("local/") or (name in models.REGISTRY and "/" not in first)
     model, few = (
-        (f"local/{name}", ", passages: 3, max_tokens: 160") if is_local else (first, ", context_tokens: 2000")
+        (f"local/{name}", ", passages: 3, max_tokens: 160")
+        if is_local
+        else (first, f", context_tokens: {budget}")
     )
     return [f"  model: {{llm: {{model: {quote_yaml(model)}, temperature: 0{few}}}}}", extractive]
 

@@ -8,10 +8,11 @@ from collections.abc import Callable, Collection
 from ipaddress import ip_address
 from itertools import chain, count
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from rag_assay.assets.cleaning.folder_language import language_of
+from rag_assay.evals.metrics.token_budget import equal_budget
 from rag_assay.evals.question_sets.question_files import UNFILLED
 from rag_assay.orchestration.templates.sources import beir_splits, graded_split, sources_in
 from rag_assay.warehouse.errors import InputError
@@ -50,9 +51,9 @@ retrievers:
 
 QUESTIONS_PART = """\
 generators:
-  extractive: {{extractive: {{context_tokens: 2000, max_tokens: 80}}}} # every pipeline reads equally much
+  extractive: {{extractive: {{context_tokens: {budget}, max_tokens: 80}}}} # every pipeline reads equally much
   # A model of your own, through LiteLLM; set the provider's key in the environment:
-  # gpt: {{llm: {{model: openai/gpt-4o-mini, temperature: 0, context_tokens: 2000}}}}
+  # gpt: {{llm: {{model: openai/gpt-4o-mini, temperature: 0, context_tokens: {budget}}}}}
 
 # restrict: {{gpt: {{retrievers: [hybrid], sample: 20}}}}   # ask a costly model a sample, in some cells only
 # budget: {{usd: 5}}
@@ -60,9 +61,9 @@ generators:
 questions:
   - file: {questions}
 
-# The first metric ranks the pipelines: how much of the evidence is in the first 2,000 tokens that are read,
+# The first metric ranks the pipelines: how much of the evidence is {length},
 # however long the chunks are. Metrics at a fixed number of passages (@5) favour long chunks.
-metrics: [evidence_coverage@2000tokens, ndcg@10, mrr@10, recall@10, semantic_similarity, rouge_l,
+metrics: [evidence_coverage@{budget}tokens, ndcg@10, mrr@10, recall@10, {similarity}, rouge_l,
   retrieval_latency]
 """
 
@@ -70,7 +71,7 @@ GRADED = """\
 questions: # graded documents, without answers: retrieval alone is measured
   - beir: {{path: {path}, split: {split}}}
 {train}
-metrics: [ndcg@10, recall@2000tokens, mrr@10, recall@10, recall@100, hit_rate@10, retrieval_latency]
+metrics: [ndcg@10, recall@{budget}tokens, mrr@10, recall@10, recall@100, hit_rate@10, retrieval_latency]
 """
 
 QUESTIONS = """\
@@ -122,6 +123,7 @@ def write_study(
     output.parent.mkdir(parents=True, exist_ok=True)
     output.touch()
     name = free_name(called, taken())
+    parts = by_language(target)
     sources = {key.replace(called, name, 1): source for key, source in sources.items()}
     output.write_text(
         STUDY.format(
@@ -130,10 +132,10 @@ def write_study(
             sources="\n".join(f"  {key}: {source}" for key, source in sources.items()),
             source_names=", ".join(sources),
             file=output,
-            questions_part=_graded(_path(Path(target), output.absolute().parent), splits)
+            questions_part=_graded(_path(Path(target), output.absolute().parent), splits, parts["budget"])
             if splits
-            else QUESTIONS_PART.format(questions=questions.name),
-            **by_language(target),
+            else QUESTIONS_PART.format(questions=questions.name, **parts),
+            **parts,
         )
     )
     if not splits:
@@ -160,13 +162,12 @@ def _path(path: Path, base: Path | None) -> str:
     return quote_yaml(Path(os.path.relpath(there, base.resolve())).as_posix() if base else str(there))
 
 
-def _graded(path: str, splits: list[str]) -> str:
+def _graded(path: str, splits: list[str], budget: int) -> str:
     """Return the questions of a BEIR folder: the split that is tested on, and the one to tune on."""
     split = graded_split(splits)
     train = f"  # - {{beir: {{path: {path}, split: train, name: train}}, use: train}} # to choose weights\n"
-    return GRADED.format(
-        path=path, split=split, train=train if "train" in splits and split != "train" else ""
-    )
+    train = train if "train" in splits and split != "train" else ""
+    return GRADED.format(path=path, split=split, budget=budget, train=train)
 
 
 def language_of_target(target: str) -> str | None:
@@ -178,18 +179,24 @@ def language_of_target(target: str) -> str | None:
 _NAMES = {"de": "German", "fr": "French", "es": "Spanish", "it": "Italian", "nl": "Dutch", "pl": "Polish"}
 
 
-def by_language(target: str) -> dict[str, str]:
-    """Return embedder and tokenizer of a new study, by the language of its documents."""
+def by_language(target: str) -> dict[str, Any]:
+    """Return what differs in a new study by the language of its documents."""
     language = language_of_target(target)
+    budget = equal_budget(language)
+    why = f"in {budget:,} tokens of four characters (about 2,000 of a model)" if budget != 2_000 else ""
+    parts = {"budget": budget, "length": why or f"in the first {budget:,} tokens that are read"}
     if language in {None, "en"}:
         minilm = "minilm: {model: all-MiniLM-L6-v2, max_tokens: 512}"
         other = f"e5: {{model: {MULTILINGUAL}}}, and `tokenizer: {MULTILINGUAL}` in the chunkings"
-        return {"tokenizer": "", "embedder": f"# for other languages than English: {other}\n  {minilm}"}
+        embedder = f"# for other languages than English: {other}\n  {minilm}"
+        return {**parts, "tokenizer": "", "embedder": embedder, "similarity": "semantic_similarity"}
     name = _NAMES.get(str(language), f"the language `{language}`")
-    why = f"# most of the documents are in {name}; all-MiniLM-L6-v2 has read English alone"
+    reason = f"# most of the documents are in {name}; all-MiniLM-L6-v2 has read English alone"
     return {
+        **parts,
         "tokenizer": f", tokenizer: {MULTILINGUAL}",
-        "embedder": f"{why}\n  e5: {{model: {MULTILINGUAL}}}",
+        "embedder": f"{reason}\n  e5: {{model: {MULTILINGUAL}}}",
+        "similarity": "chrf",
     }
 
 

@@ -53,20 +53,20 @@ SECOND = re.compile("^  tokens-128: .*\n", re.MULTILINE)
 ANSWERED = "  extractive: {chunkings: [tokens-256], retrievers: [bm25, hybrid], others: rankings}\n"
 MADE_QUESTIONS = """
 generators:
-  extractive: {{extractive: {{context_tokens: 1000, max_tokens: 48}}}}
+  extractive: {{extractive: {{context_tokens: {answered_tokens}, max_tokens: 48}}}}
 
 restrict: # the pipelines that answer; the others are compared by their rankings
 {answered}
 questions:
   - file: {file}
 
-metrics: [evidence_coverage@2000tokens, ndcg@10, mrr@10, hit_rate@5, rouge_l, retrieval_latency]
+metrics: [evidence_coverage@{budget}tokens, ndcg@10, mrr@10, hit_rate@5, rouge_l, retrieval_latency]
 """
 GRADED = """
 questions: # the folder's own
   - beir: {{path: {path}, split: {split}}}
 
-metrics: [ndcg@10, recall@2000tokens, mrr@10, recall@10, hit_rate@10, retrieval_latency]
+metrics: [ndcg@10, recall@{budget}tokens, mrr@10, recall@10, hit_rate@10, retrieval_latency]
 """
 
 
@@ -118,16 +118,17 @@ def trial_of(target: str, where: Home) -> TrialFiles:
     if found.study.exists() and (found.questions is None or found.questions.exists()):
         return found
     name, what, sources, url = describe_source(target, name=f"try-{folder.name}", pages=PAGES)
-    asked = MADE_QUESTIONS.format(file=MADE, answered=ANSWERED)
+    written = by_language(target)
+    budget = written["budget"]
+    asked = MADE_QUESTIONS.format(file=MADE, answered=ANSWERED, budget=budget, answered_tokens=budget // 2)
     if splits:
-        asked = GRADED.format(path=quote_yaml(called), split=graded_split(splits))
+        asked = GRADED.format(path=quote_yaml(called), split=graded_split(splits), budget=budget)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / TARGET).write_text(called, encoding="utf-8")
     if found.questions:
         found.questions.write_text(
             QUESTIONS.format(name=name, what=what, url=url, unfilled=UNFILLED), "utf-8"
         )
-    written = by_language(target)
     found.study.write_text(
         TRIAL.format(
             study=name,

@@ -52,6 +52,8 @@ TEXTS |= {
     "ar": "تغادر العبارة الميناء عند الظهر وتتوقف في الجزيرة قبل أن تعود في المساء.",
     "th": "เรือข้ามฟากออกจากท่าเรือตอนเที่ยงและแวะที่เกาะก่อนจะกลับในตอนเย็น",
     "zh": "渡轮中午离开港口,在岛上停靠,晚上返回。",
+    "ja": "フェリーは正午に港を出て、夕方に戻る前に島に立ち寄ります。",
+    "ko": "페리는 정오에 항구를 떠나 저녁에 돌아오기 전에 섬에 들릅니다.",
     "vi": "Phà rời cảng vào buổi trưa và ghé đảo trước khi quay trở lại vào buổi tối.",
     "ro": "Feribotul pleacă din port la prânz și face escală pe insulă înainte de a se întoarce seara.",
 }
@@ -65,12 +67,18 @@ def test_the_embedder_goes_by_the_documents(tmp_path: Path, language: str) -> No
     study = read_study(study_path)
     model = "all-MiniLM-L6-v2" if language == "en" else "multilingual-e5-small"
     assert [embedder.model for embedder in study.embedders.values()] == [model]
+    budget = 750 if language in {"zh", "ja", "ko"} else 2000
+    assert study.metrics[0] == f"evidence_coverage@{budget}tokens"
+    assert study.generators["extractive"].context_tokens == budget
+    assert ("semantic_similarity" in study.metrics) == (language == "en")
     assert {chunking.tokenizer for chunking in study.chunkings.values()} == {model}, "windows of its tokens"
     assert not list(foreign_documents(study, Home(tmp_path / "var"))), "`check` warns of none of its choices"
     english = study.model_copy(update={"embedders": {"m": EmbedderRecipe(model="all-MiniLM-L6-v2")}})
     assert len(list(foreign_documents(english, Home(tmp_path / "var")))) == (language != "en")
     trial = read_study(trial_of(str(folder), Home(tmp_path / "tried")).study)
     assert {one.tokenizer for one in trial.chunkings.values()} == {model}
+    assert trial.metrics[0] == study.metrics[0]
+    assert trial.generators["extractive"].context_tokens == budget // 2
     assert [one.model for one in trial.embedders.values()] == [model]
 
 
@@ -102,6 +110,27 @@ def test_init_and_check_choose_by_paragraphs_of_nine_languages(tmp_path: Path, l
     sizes = (", tokenizer: multilingual-e5-small}\n  tokens-256", "}\n  tokens-256")
     edits = (minilm, stems) if language == "en" else (minilm, stems, sizes)
     assert warnings(*edits) == (ENGLISH_ONLY if language != "en" else [])
+
+
+@pytest.mark.parametrize(
+    ("language", "metrics", "warned"),
+    [
+        ("zh", ("evidence_coverage@2000tokens", "recall@1501tokens", "ndcg@10"), [0, 1]),
+        ("zh", ("evidence_coverage@750tokens", "recall@1500tokens", "evidence_coverage@5"), []),
+        ("th", ("evidence_coverage@2000tokens", "chrf"), []),
+        ("th", ("chrf", "semantic_similarity"), [1]),
+        ("ko", ("semantic_similarity", "evidence_coverage@9000tokens"), [1, 0]),
+        ("en", ("evidence_coverage@9000tokens", "semantic_similarity"), []),
+    ],
+)
+def test_metrics_that_say_little_in_a_language_are_named(
+    tmp_path: Path, language: str, metrics: tuple[str, ...], warned: list[int]
+) -> None:
+    folder = folder_of(tmp_path / "docs", {f"{number}.html": page(language) for number in range(3)})
+    written, _ = write_study(str(folder), tmp_path / "study.yaml")
+    study = read_study(written).model_copy(update={"metrics": metrics})
+    found = list(foreign_documents(study, Home(tmp_path / "var")))
+    assert [one.place for one in found] == [("metrics", number) for number in warned]
 
 
 def test_most_documents_decide_and_what_cannot_be_read_does_not(tmp_path: Path) -> None:
