@@ -78,7 +78,6 @@ class Annotations(Stage):
         self._seen: dict[str, RatingSnapshot] = {}
 
     def keys(self) -> list[str]:
-        """Return the names of the studies with rubrics."""
         return sorted(name for name, study in self.grid.studies.items() if study.rubrics)
 
     def needs(self, key: str) -> list[PartitionRef]:
@@ -123,7 +122,6 @@ class Annotations(Stage):
         return self._identity(key, store) == identity
 
     def pool(self) -> str:
-        """Return the pool of DuckDB."""
         return DUCKDB
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:

@@ -218,7 +218,6 @@ def _imported(found: dict[str, AnswerWithContexts], folder: Path) -> BuildResult
 
 
 def _of_system(found: dict[str, AnswerWithContexts], folder: Path) -> BuildResult:
-    """Write the answers of a system, and its passages."""
     built = _with_contexts(found, folder)
     return replace(built, meta={**built.meta, "passages": alignment_counts(found)})
 
@@ -249,7 +248,6 @@ def _kept(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def _row(question_id: str, passages: list[Passage], answer: Answer) -> dict[str, Any]:
-    """Return a row of `schemas.ANSWERS`."""
     return {
         "question_id": question_id,
         "status": answer.status,
@@ -340,7 +338,6 @@ def _built(rows: list[dict[str, Any]], meant: Mapping[str, Cut | None] | None = 
 
 
 def _checks(rows: list[dict[str, Any]], meant: Mapping[str, Cut | None]) -> tuple[Check, ...]:
-    """Return the checks of rows of `schemas.ANSWERS`."""
     unsaid = [
         f"{row['question_id']}: {row['status']}: {row['reason']}"
         for row in rows

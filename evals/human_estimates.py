@@ -53,7 +53,6 @@ class HumanEstimates(Stage):
         self.grid = grid
 
     def keys(self) -> list[str]:
-        """Return the names of the studies that people score."""
         return sorted(name for name, study in self.grid.studies.items() if study.rubrics)
 
     def needs(self, key: str) -> list[PartitionRef]:
@@ -86,7 +85,6 @@ class HumanEstimates(Stage):
         return digest([identity, sorted(sooner.items())]) if sooner else identity
 
     def pool(self) -> str:
-        """Return the pool of DuckDB."""
         return DUCKDB
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:

@@ -145,11 +145,9 @@ class JudgeCards(Stage):
         return [*found, artifact.measured] if artifact.stage in {"judgements", "answers"} else found
 
     def pool(self) -> str:
-        """Return the pool of local models."""
         return LOCAL_MODEL
 
     def spends(self, key: str) -> bool:
-        """Return whether the judge calls a model that may cost money."""
         study, name = self._study(key)
         return may_cost(study.judges[name], study.judges[name].embeds_with)
 

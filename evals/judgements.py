@@ -117,11 +117,9 @@ class Judgements(Stage):
         return [*found, *([artifact.measured] if failed else []), *([str(cut)] if cut else [])]
 
     def pool(self) -> str:
-        """Return the pool of local models."""
         return LOCAL_MODEL
 
     def spends(self, key: str) -> bool:
-        """Return whether the judge calls a model that may cost money."""
         judged = self.grid.judged[key]
         judge = self.grid.studies[judged.cell.study].judges[judged.judge]
         return may_cost(judge, judge.embeds_with)

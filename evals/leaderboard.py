@@ -148,7 +148,6 @@ class Leaderboard(Stage):
         return [*super().cache_key_of(artifact), artifact.identity]
 
     def links(self, key: str, home: Home) -> dict[str, Path]:
-        """Return the report that shows it, which is written after it."""
         return {"report": home.report(key)}
 
     def pool(self) -> str:
@@ -264,7 +263,6 @@ def _uneven(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _checks(thin: pl.DataFrame, uneven: list[str]) -> tuple[Check, ...]:
-    """Check the numbers of questions, and that no cell is below the gate (thin: rows of `below_gate`)."""
     cells = thin["cell"].to_list()
     return (
         Check(

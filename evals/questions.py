@@ -66,7 +66,6 @@ class Questions(Stage):
         self.grid = grid
 
     def keys(self) -> list[str]:
-        """Return `corpus.set` keys."""
         return sorted(self.grid.sets)
 
     def needs(self, key: str) -> list[PartitionRef]:
@@ -94,7 +93,6 @@ class Questions(Stage):
         return {f"questions.{key}": digest(facts), **corpus}
 
     def pool(self) -> str:
-        """Return the pool of DuckDB."""
         return DUCKDB
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:

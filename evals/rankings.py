@@ -194,7 +194,6 @@ def _built(rows: RankingRows) -> BuildResult:
 
 
 def _checks(ranked: Sequence[Mapping[str, Any]]) -> tuple[Check, ...]:
-    """Return the checks of rows of `schemas.RANKED`."""
     failed = [f"{row['question_id']}: {row['reason']}" for row in ranked if row["status"] != Status.OK]
     empty = [row["question_id"] for row in ranked if row["status"] == Status.OK and row["n_hits"] == 0]
     return (

@@ -43,7 +43,6 @@ class Report(Stage):
         return sorted(self.grid.studies)
 
     def needs(self, key: str) -> list[PartitionRef]:
-        """Return the leaderboard, whose identity covers its cells, cards, estimates and human ratings."""
         others = [PartitionRef("judge_cards", name) for name in self.grid.cards_of(key)]
         if self.grid.studies[key].rubrics:
             others += [PartitionRef("human_estimates", key), PartitionRef("annotations", key)]
@@ -97,7 +96,6 @@ class Report(Stage):
             use_database(work.home, lambda connection: write_history(connection, work.home), work.say)
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
-        """Write the report of one study to its place; the artifact's own folder stays empty."""
         # Imported where a report is written: a run that finds it fresh need not wait for its templates.
         from rag_assay.evals.reporting.files import write_report
         from rag_assay.evals.reporting.rows import report_data
@@ -117,6 +115,5 @@ class Report(Stage):
 
 
 def _sums(key: str, home: Home) -> list[str | None]:
-    """Return the SHA-256 of a report's files and those of its folder, None for one that is not there."""
     paths = (home.report(key), home.report_rows(key), *home.report_data(key))
     return [sha256_file(path) if path.is_file() else None for path in paths]

@@ -131,16 +131,13 @@ class KeysCondition(AutomationCondition[dg.AssetKey]):
 
     @property
     def name(self) -> str:
-        """Name in the UI."""
         return self.title
 
     @property
     def description(self) -> str:
-        """Description in the UI."""
         return self.text
 
     def evaluate(self, context: dg.AutomationContext[dg.AssetKey]) -> dg.AutomationResult[dg.AssetKey]:
-        """Return the result for the candidate partitions of one tick."""
         candidates = context.candidate_subset
         keys = map(str, candidates.expensively_compute_partition_keys())
         found = candidates.compute_intersection_with_partition_keys(self.select(keys))

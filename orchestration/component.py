@@ -85,11 +85,9 @@ class StudyScaffolder(dg.Scaffolder[StudyScaffoldParams]):
 
     @classmethod
     def get_scaffold_params(cls) -> type[StudyScaffoldParams]:
-        """Return the class of the parameters."""
         return StudyScaffoldParams
 
     def scaffold(self, request: dg.ScaffoldRequest[StudyScaffoldParams]) -> None:
-        """Write the files."""
         folder = request.target_path
         target = request.params.target
         if not target:
@@ -171,11 +169,9 @@ class StudyComponent(dg.Component, dg.Model, dg.Resolvable):
 
     @classmethod
     def get_spec(cls) -> dg.ComponentTypeSpec:
-        """Return what `dg list components` shows."""
         return dg.ComponentTypeSpec(description=cls.__doc__, tags=["rag", "evaluation"])
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        """Return the definitions of the studies."""
         return build_definitions(
             [context.path / one for one in self.studies],
             self.key_prefix,

@@ -84,7 +84,6 @@ class EventLog(SqliteEventLogStorage):
         return table_name in self._tables
 
     def delete_events(self, run_id: str) -> None:
-        """Delete the events of a run, and its database."""
         super().delete_events(run_id)
         with self._db_lock:
             if engine := self._engines.pop(run_id, None):
@@ -93,7 +92,6 @@ class EventLog(SqliteEventLogStorage):
                 Path(f"{self.path_for_shard(run_id)}{ending}").unlink(missing_ok=True)
 
     def dispose(self) -> None:
-        """Close the connections."""
         for engine in self._engines.values():
             engine.dispose()
         super().dispose()
@@ -108,7 +106,6 @@ class Storage(DagsterSqliteStorage):
 
     @classmethod
     def from_config_value(cls, inst_data: Any, config_value: Mapping[str, Any]) -> Storage:
-        """Return the storage of a section of `dagster.yaml`."""
         return cls(inst_data=inst_data, **config_value)
 
 

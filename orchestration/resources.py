@@ -29,7 +29,6 @@ class ModelGateway(dg.ConfigurableResource[Any]):
     max_calls: int | None = Field(default=None, ge=0, description="Calls a run.")
 
     def budgets(self) -> Budgets:
-        """Return what a run may spend."""
         return Budgets(within=Budget(Caps(self.max_usd, self.max_tokens, self.max_calls)))
 
 

@@ -60,7 +60,6 @@ class StopSignals:
             return list(self._arrived)
 
     def close(self) -> None:
-        """Hear no more."""
         signal.set_wakeup_fd(self._earlier)
         os.close(self.reading)
         os.close(self._writing)

@@ -154,7 +154,6 @@ class _Instance:
         return self._root.cursor().execute(f"USE {self._uses[file][0]}")
 
     def detach(self, file: str) -> None:
-        """Detach a file after its last use."""
         with self._lock:
             name, count = self._uses.pop(file)
             if count > 1:

@@ -320,8 +320,6 @@ class Conversation:
 
 
 class _Questions:
-    """The questions of a file, as its lines are read."""
-
     def __init__(self) -> None:
         self.open: dict[str, Unanswered] = {}
         self.last = 0

@@ -59,7 +59,6 @@ class Registry(Mapping[str, type[Kind]], Generic[Kind]):
         return tuple(self._built_in)
 
     def add(self, *kinds: type[Kind]) -> None:
-        """Add kinds of our own, under the names that they carry."""
         for kind in kinds:
             self._add(getattr(kind, self._called), kind)
 

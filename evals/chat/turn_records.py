@@ -142,7 +142,6 @@ def complete_turn(turn: Turn, result: PipelineResult, places: Places) -> Turn:
 
 
 def understood_of(result: PipelineResult) -> tuple[StoredInterpretation, ...]:
-    """Return what was understood of a question, as it is kept."""
     return tuple(
         StoredInterpretation(
             kind=one.step,

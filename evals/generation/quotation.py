@@ -76,7 +76,6 @@ class QuotablePassage(PlacedText, Protocol):
 
 @cache
 def fitted() -> dict[str, Any]:
-    """Return the weights, and what they were fitted on."""
     found: dict[str, Any] = json.loads(Path(__file__).with_name("extractive.json").read_text("utf-8"))
     return found
 

@@ -104,7 +104,6 @@ def tokens_of(criteria: int) -> int:
 
 
 def reply_schema(names: Sequence[str], grades: int | None, *, together: bool) -> ReplySchema:
-    """Return the JSON schema of a reply."""
     tokens = tokens_of(len(names) if together else 1)
 
     def said(text: str) -> Mapping[str, Any] | None:

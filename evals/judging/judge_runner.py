@@ -50,7 +50,6 @@ def case_id(case: JudgeCase) -> str:
 def judgement_rows(
     task: JudgeTask, context: JudgeContext, known: Iterable[Row] = (), pieces: Pieces | None = None
 ) -> list[Row]:
-    """Return rows of `schemas.JUDGEMENTS` by case, replicate and metric."""
     ids = [case_id(case) for case in task.cases]
     rows = {_place(row): row for row in known if row["status"] not in RETRYABLE}
     for replicate in range(task.judge.times):

@@ -69,7 +69,6 @@ def make_judgement(
     reason: str | None = None,
     statements: tuple[Statement, ...] = (),
 ) -> Judgement:
-    """Return a judgement with the costs of its replies."""
     if not replies:
         return Judgement(status or Status.OK, value, reason, statements=statements)
     whole = together(tuple(replies))

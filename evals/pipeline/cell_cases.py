@@ -249,7 +249,6 @@ def _corpus_facts(artifacts: list[Artifact], work: BuildContext) -> CorpusFacts:
 def _answers(
     artifact: Artifact | None, with_markers: bool, work: BuildContext
 ) -> tuple[dict[str, EvaluatedAnswer], dict[Reading, str]]:
-    """Return the answers as metrics read them, by question id."""
     if artifact is None:
         return {}, {"answer": "", "citations": "", "answer_cost": ""}
     rows = read_parquet(work.store.folder("answers", artifact.identity) / "answers.parquet")

@@ -134,7 +134,6 @@ def cell_recipes(study: Study, cell: Cell) -> dict[str, str]:
 
 
 def imported_answers(study: Study, cell: Cell, question_ids: Sequence[str]) -> dict[str, AnswerWithContexts]:
-    """Return the answers of a cell by question id."""
     rows = {row.question_id: row for row in cell_rows(_folder(study), _place(cell))}
     asked = question_ids if cell.replicate == 1 else [one for one in question_ids if one in rows]
     return {one: _answer(rows.get(one)) for one in asked}

@@ -85,7 +85,6 @@ def request_of(question: Mapping[str, Any], passages: Sequence[Passage]) -> Requ
 
 
 def alignment_counts(found: Mapping[str, AnswerWithContexts]) -> dict[str, int]:
-    """Count the passages by how they were found in the documents."""
     counts = Counter(
         _how(passage, similarity)
         for one in found.values()
@@ -126,12 +125,8 @@ def ranked_by_system(
         elif question in spans:
             lost = f"the system's passages ({len(spans[question])}) are in no document"
             ended[question] = Ranked(Status.NOT_RUN, lost if has_documents else NO_DOCUMENTS)
-        elif chunks is None and _has_ended(status, reason):
+        elif chunks is None and (status in {Status.OK, Status.REFUSED} or reason == ONLY_PASSAGES):
             ended[question] = Ranked(Status.NOT_RUN, NO_PASSAGES)
         else:
             ended[question] = Ranked(Status(status), reason)
     return spans, ended
-
-
-def _has_ended(status: str, reason: str | None) -> bool:
-    return status in {Status.OK, Status.REFUSED} or reason == ONLY_PASSAGES

@@ -87,7 +87,6 @@ class ByModel(ChatOptions, QueryTransform):
         bounds: Bounds | None = None,
         check: Callable[[Shape], None] | None = None,
     ) -> Shape | None:
-        """Return the model's reply."""
         chat = self.chat
         if chat is None:
             return None

@@ -165,7 +165,7 @@ def _asked(
         seconds=max(0.0, root.end - root.start),
         prompt_tokens=_sum(models, "llm.token_count.prompt"),
         completion_tokens=_sum(models, "llm.token_count.completion"),
-        usd=_cost(models),
+        usd=_total(models, "llm.cost.total"),
     )
     declined = Status.REFUSED if text and is_refusal(text) else Status.OK
     turn = Turn(
@@ -248,10 +248,6 @@ def _shown(passages: Iterable[Mapping[str, Any]]) -> Iterator[ShownPassage]:
 def _sum(spans: Sequence[Span], name: str) -> int | None:
     found = _total(spans, name)
     return None if found is None else round(found)
-
-
-def _cost(spans: Sequence[Span]) -> float | None:
-    return _total(spans, "llm.cost.total")
 
 
 def _total(spans: Sequence[Span], name: str) -> float | None:

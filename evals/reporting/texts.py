@@ -23,7 +23,6 @@ REPORTING = "rag_assay.evals.reporting"
 
 @cache
 def read_yaml(name: str, package: str = REPORTING) -> Mapping[str, Mapping[str, Any]]:
-    """Return a YAML file of a package."""
     text = (files(package) / name).read_text(encoding="utf-8")
     found: Mapping[str, Mapping[str, Any]] = yaml.load(text, yaml.CSafeLoader)
     return found

@@ -76,7 +76,6 @@ class _Schema:
         self.definitions: dict[str, dict[str, Any]] = {}
 
     def model(self, kind: type[BaseModel], leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
-        """Return a reference to the schema of a model."""
         name = kind.__name__
         if name not in self.definitions:
             self.definitions[name] = {}  # it may hold itself

@@ -40,11 +40,7 @@ FIRST = 10  # of many that are named
 def stored_events(study: str, stages: Mapping[str, Stage], home: Home) -> list[AlertEvent]:
     store = ArtifactStore(home)
     found = [*_checks(study, stages, store), *_budgets(study, stages, store), *_best(study, home)]
-    return [_at(one, home) for one in found]
-
-
-def _at(event: AlertEvent, home: Home) -> AlertEvent:
-    return AlertEvent(**{**event.__dict__, "report": str(home.report(event.study))})
+    return [AlertEvent(**{**one.__dict__, "report": str(home.report(one.study))}) for one in found]
 
 
 def _now() -> str:

@@ -79,7 +79,6 @@ class TrialScreen(Bars):
         self._place = ""
 
     def end(self, report: StageReport) -> None:
-        """Receive what came of a stage; what succeeded is seen in the table."""
         if report.stage == "scores":
             self._look()
         for label in list(self._tasks):

@@ -148,7 +148,6 @@ class OpenedCell(Closeable):
         )
 
     def close(self) -> None:
-        """Release the retriever's resources."""
         self.pipeline.close()
 
 

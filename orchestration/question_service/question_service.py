@@ -132,7 +132,6 @@ class PendingQuestion:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing works on it any more."""
         return self.placed.is_set() and all(one.is_done for one in self.sides)
 
     @property
@@ -325,11 +324,9 @@ class QuestionService(Workers):
     def begin_conversation(
         self, study: str, person: str = "", place: Literal["chat", "terminal"] = "chat"
     ) -> str:
-        """Begin a conversation; return its id."""
         return self.chats.begin(study, Begun(record_id=token_urlsafe(12), person=person, place=place))
 
     def rename(self, study: str, conversation: str, title: str) -> None:
-        """Give a conversation another title."""
         begun = self._there(study, conversation).begun
         title = title.strip()[:LONGEST_TITLE]
         self._keep(

@@ -86,7 +86,6 @@ class GraphQLServer:
         return str(found["run"]["runId"])
 
     def close(self) -> None:
-        """End the server."""
         self._client.close()
         end_process(self._process, _GRACE)
         self._folder.cleanup()

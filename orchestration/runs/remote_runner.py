@@ -87,7 +87,6 @@ class SubmittedRunner:
             bring_up(stage, here, context, options)
 
     def close(self) -> None:
-        """Stop the server of definitions."""
         if "_server" in vars(self):
             self._server.close()
 

@@ -97,7 +97,6 @@ class RunMonitor:
         self._runs: dict[str, _Watched] = {}
 
     def add(self, run_id: str, keys: Sequence[str]) -> None:
-        """Wait for a run, too."""
         self._runs[run_id] = _Watched(tuple(keys), self._now())
 
     def ended(self) -> Iterator[Ended]:
@@ -113,7 +112,6 @@ class RunMonitor:
                 time.sleep(self.patience.look)
 
     def cancel(self) -> None:
-        """End the runs that are still waited for."""
         for run_id in list(self._runs):
             run = self.instance.get_run_by_id(run_id)
             if run is None or run.is_finished:

@@ -41,7 +41,6 @@ ALIVE = (
 
 
 def application(workers: Workers, opened: OpenedCell, rules: AccessRules, log: Log) -> ASGIApp:
-    """Return the ASGI application of a server."""
     server = _Server(workers, opened)
     tools = McpTools(workers, opened)
     routes: list[BaseRoute] = [

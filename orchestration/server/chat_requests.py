@@ -164,7 +164,6 @@ def read_json(data: bytes) -> Mapping[str, Any]:
 
 
 def read_chat(body: Mapping[str, Any]) -> ChatForm:
-    """Return a request for a chat completion."""
     for name, value in body.items():
         if name in _NOTHING:
             if value is not None and not any(

@@ -74,20 +74,17 @@ class BoundedConnection(H11Protocol):
         return self.cycle is None or self.cycle.response_complete or self.cycle.more_body
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for the head."""
         super().connection_made(transport)
         self._start("head", HEAD)
         self.limits.add(self, self.client[0] if self.client else "")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget it."""
         self.limits.remove(self)
         for name in list(self._timers):
             self._stop(name)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read on; once a head has come, its time is over."""
         super().data_received(data)
         if self.cycle is None or self.cycle.response_complete:
             self._start("head", HEAD)
@@ -100,7 +97,6 @@ class BoundedConnection(H11Protocol):
         self._start("unread", UNREAD)
 
     def resume_writing(self) -> None:
-        """Go on: the client has read."""
         super().resume_writing()
         self._stop("unread")
 

@@ -59,11 +59,9 @@ class RequestError(Exception):
         self.retry_after = retry_after
 
     def record(self) -> dict[str, Any]:
-        """Return the body of the response."""
         return {"error": {"message": str(self), "type": self.kind, "param": self.param, "code": self.code}}
 
     def response(self) -> Response:
-        """Return the response."""
         headers = {"Retry-After": str(self.retry_after)} if self.retry_after else {}
         if self.status == 401:
             headers["WWW-Authenticate"] = "Bearer"

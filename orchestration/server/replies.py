@@ -163,7 +163,6 @@ def sentences(text: str) -> list[str]:
 
 
 def event(data: str) -> str:
-    """Return a server-sent event."""
     return f"data: {data}\n\n"
 
 

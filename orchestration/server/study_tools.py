@@ -90,7 +90,6 @@ class StudyTools:
         return max(0.0, self._usd - self._budget.spent_usd)
 
     def definitions(self) -> dict[str, ToolDefinition]:
-        """Return the tools by name."""
         cost = f"All runs together may cost {self._usd:g} US dollars; local models cost nothing."
         return {
             "studies": ToolDefinition(

@@ -43,7 +43,6 @@ PASSAGE = 120  # characters of a passage, as far as the line has room
 
 
 def show_question(rows: QuestionRows) -> None:
-    """Print what is stored of a question to standard output."""
     out = console(width=width())
     if rows.note:
         say(f"Note: {rows.note}")

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 
 def show_page(page: TitledPage) -> None:
-    """Print a page to standard output."""
     out = console(width=width())
     for sentence in page.lead:
         out.print(text(str(sentence)))
@@ -137,7 +136,6 @@ def show_end(report: RunReport) -> None:
 
 
 def show_models(home: Home) -> None:
-    """Print the registry to standard output."""
     table = Table(box=None, padding=(0, 2, 0, 0))
     for name in ("name", "kind", "MB", "licence", "here", "good for", "hub id"):
         table.add_column(name, overflow="fold")
@@ -151,7 +149,6 @@ def show_models(home: Home) -> None:
 
 
 def show_studies(studies: Sequence[KnownStudy]) -> None:
-    """Print a line a study to standard output."""
     table = Table(box=None, padding=(0, 2, 0, 0))
     for name, right in (("study", False), ("cells", True), ("run at", False), ("file", False)):
         table.add_column(name, justify="right" if right else "left", overflow="fold")

@@ -102,7 +102,7 @@ def show_passages(
     out = console(width=narrow_width())
     for document, parts in documents_of(passages, by):
         out.print()
-        out.print(text(_title(document), "bold"))
+        out.print(text(truncate(document.title or document.url or document.doc_id, 300), "bold"))
         about = " · ".join(filter(None, [(document.date or "")[:10], document.url]))
         if about:
             out.print(_indented(text(about, "dim")))
@@ -148,10 +148,6 @@ def _answer(turn: Turn) -> Iterator[Text]:
 
 def _indented(line: Text) -> Padding:
     return Padding(line, (0, 0, 0, 2), expand=False)
-
-
-def _title(passage: ShownPassage) -> str:
-    return truncate(passage.title or passage.url or passage.doc_id, 300)
 
 
 def _place(passage: ShownPassage) -> Text:

@@ -90,7 +90,6 @@ def page_module(name: str) -> ModuleType:
 
 
 def load() -> None:
-    """Import the pages."""
     for name in PAGES:
         with suppress(Exception):  # it fails again where it is shown
             page_module(name)

@@ -107,7 +107,6 @@ class PageContext:
     # State in the address ----------------------------------------------------------------------------------
 
     def get(self, name: str) -> str | None:
-        """Return a parameter of the address."""
         import streamlit as st
 
         return st.query_params.get(name)
@@ -119,7 +118,6 @@ class PageContext:
         return st.query_params.get_all(name)
 
     def set(self, **to: str | Sequence[str] | None) -> None:
-        """Change parameters of the address; None or nothing takes one away."""
         set_address(**to)
 
     def address(self, **query: str | Sequence[str] | None) -> dict[str, str | list[str]]:

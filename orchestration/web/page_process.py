@@ -81,7 +81,6 @@ class Site:
 
     @property
     def command(self) -> list[str]:
-        """The process."""
         options = json.dumps(self.options)
         module = "rag_assay.orchestration.web.server"
         return [sys.executable, "-m", module, str(_SCRIPT), options, self.argument]
@@ -106,7 +105,6 @@ class Server:
         return self._process.pid
 
     def wait_until_ready(self) -> None:
-        """Wait until the page can be opened."""
         until = time.monotonic() + _PATIENCE
         while time.monotonic() < until:
             if (code := self._process.poll()) is not None:
@@ -117,7 +115,6 @@ class Server:
         raise AssayError(f"the page's server does not answer at {self.site.url}")
 
     def wait(self) -> None:
-        """Wait until it ends."""
         while (code := self._process.poll()) is None:
             time.sleep(_LOOK)  # and not in the system: a signal that another thread gets would not end that
         raise AssayError(

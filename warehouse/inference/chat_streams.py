@@ -249,8 +249,6 @@ def _status_of(found: Mapping[str, Any], code: str | None) -> int:
 
 
 class _Answer:
-    """The chunks of one completion, put together."""
-
     def __init__(self) -> None:
         self.is_done = False
         self._head: dict[str, Any] = {}

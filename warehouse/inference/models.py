@@ -262,7 +262,6 @@ class FileCheck:
 
     @property
     def ok(self) -> bool:
-        """Whether the file is there with the expected content."""
         return self.found == self.expected
 
 

@@ -50,8 +50,6 @@ class Special(NamedTuple):
 
 
 class _Reader:
-    """Reads numbers one after the other."""
-
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.at = 0

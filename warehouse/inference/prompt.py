@@ -22,7 +22,6 @@ class Prompt(Strict):
     rules: str = ""
 
     def identity(self) -> str:
-        """Return the digest of the wording."""
         return digest([self.system, self.rules])
 
     def messages(self, user: str, **values: object) -> Messages:

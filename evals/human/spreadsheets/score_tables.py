@@ -29,7 +29,6 @@ _CUT = " … (cut)"
 
 
 def export_scores(path: Path, rows: Iterable[Row], queue: Queue | None) -> int:
-    """Write the valid scores; return their number."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise InputError(f"{path}: scores are exported as {', '.join(SUFFIXES)}")

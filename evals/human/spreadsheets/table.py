@@ -139,7 +139,6 @@ def criterion_version(rubric: Rubric, criterion: Criterion) -> str:
 
 
 def is_heading(text: str) -> bool:
-    """Return whether a text begins a spreadsheet of ours."""
     return text.startswith(MARK)
 
 
@@ -270,7 +269,6 @@ class QueueTable:
 def table_of(
     queue: Queue, shown: Sequence[Showing], heading: SheetHeading, past: Past, written: Callable[[str], str]
 ) -> QueueTable:
-    """Return the table of showings in order, filled in with earlier ratings."""
     versions = {name: rubric.version for name, rubric in queue.rubrics.items()}
     texts: list[dict[str, list[str]]] = []
     scores: list[dict[Asked, Cell]] = []

@@ -369,7 +369,6 @@ def polyline(xs: Sequence[float], ys: Sequence[float], across: Scale, up: Scale)
 
 
 def grid(across: Scale, up: Scale, x_unit: str = "", y_unit: str = "") -> tuple[tuple[Tick, ...], ...]:
-    """Return the ticks across and up."""
     return ticks(across, 4, x_unit), ticks(up, 5, y_unit)
 
 

@@ -165,7 +165,6 @@ class AnnotationSession:
 
     @property
     def progress(self) -> QueueProgress:
-        """How far the annotator is."""
         return progress(self.queue, self.annotator, self._rows)
 
     @property
@@ -178,12 +177,10 @@ class AnnotationSession:
 
     @property
     def is_first(self) -> bool:
-        """Whether there is nothing to go back to."""
         return self._before() is None and not (self.place and self.place.step)
 
     @property
     def can_undo(self) -> bool:
-        """Whether there is a score to be taken back."""
         return self.standing.last is not None
 
     def draft(self, place: QueuePosition, step: int) -> str:

@@ -88,7 +88,6 @@ def name_view(queue: Queue, known: Collection[str], note: str = "") -> View:
 
 
 def desk_view(desk: AnnotationSession) -> View:
-    """Return the view of what is before an annotator."""
     made, place = desk.progress, desk.place
     head: View = {
         "annotator": plain(desk.annotator),

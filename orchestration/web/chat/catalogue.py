@@ -44,7 +44,6 @@ class Choice:
 
     @property
     def short(self) -> str:
-        """Its name for people."""
         return " · ".join(self.cell.short.split("."))
 
 

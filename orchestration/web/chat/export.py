@@ -15,7 +15,6 @@ _SIGNS = re.compile(r"([\\`*_\[\]<>#|~!&])")
 
 
 def json_of(found: Conversation) -> str:
-    """Return all that is kept of a conversation, as JSON."""
     record = {
         "study": found.study,
         "conversation": found.conversation_id,

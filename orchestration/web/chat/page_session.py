@@ -109,7 +109,6 @@ class ChatPageSession:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether the page is another one by now."""
         return self.room.state(self.study, self.place.conversation) != self.state
 
     @property

@@ -32,7 +32,6 @@ NEITHER: Thumbs = 0
 
 
 def show_turns(session: ChatPageSession) -> None:
-    """Show what was said in a conversation."""
     found = session.conversation
     turns = sorted(found.turns, key=lambda one: (one.number, one.side or "")) if found else []
     for _, same in groupby(turns, key=lambda one: one.number):
@@ -46,7 +45,6 @@ def show_turns(session: ChatPageSession) -> None:
 
 
 def show_question(question: str) -> None:
-    """Show what a person asked."""
     with st.chat_message("user"):
         st.html(f'<div class="as-asked" dir="auto">{text_html(question)}</div>')
 

@@ -101,7 +101,6 @@ def _show_list(context: PageContext, rows: Sequence[ListedDocument], words: Word
 
 
 def _filter(context: PageContext, rows: Sequence[ListedDocument], words: Words) -> list[ListedDocument]:
-    """Show the controls; their state is in the address."""
     kinds, origins = context.words(KINDS), context.words(ORIGINS)
     dates = Counter(row.date_source or "none" for row in rows if not row.reason)
     sources = sorted({row.source for row in rows})
@@ -338,7 +337,6 @@ def _blocks(context: PageContext, shown: Sequence[BlockOutcome], words: Words) -
 
 
 def _text(opened: OpenedDocument) -> str:
-    """Return the document with its headings marked."""
     text, spans = opened.text, []
     for section in opened.sections:
         end = section["start"] + len(section["heading"])

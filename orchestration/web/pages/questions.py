@@ -47,7 +47,6 @@ def render(context: PageContext) -> None:
 
 
 def _filter(context: PageContext, matrix: QuestionMatrix, words: Words) -> MatrixFilter:
-    """Show the controls; their state is in the address."""
     metrics, labels = matrix.metrics, matrix.labels
 
     def choice(name: str, options: Sequence[str], titles: Mapping[str, str] | None = None) -> str:

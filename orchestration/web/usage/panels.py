@@ -38,7 +38,6 @@ class Panels:
         return self.shown.panels[name]
 
     def table(self, name: str, *, folded: bool = True) -> None:
-        """Show the rows of a panel; its file has all of them."""
         rows = self.rows(name)
         cut = PANELS[name].is_list and len(rows) >= MOST
         note = self.words("first_rows", n=count(MOST)) if cut else ""
