@@ -242,48 +242,28 @@ def _cited(one: Row, read: int, on_page: Mapping[str, str], evidence: Sequence[R
 
 
 @dataclass(frozen=True)
-class ShownStatement:
-    """A statement of a judge; verdict: its word, else what it counts, else empty."""
-
-    verdict: str
-    text: str
-    of: str
-    reason: str
-
-
-@dataclass(frozen=True)
 class ShownJudgement:
-    """A replicate of a judgement; said: its value, or its status in brackets."""
+    """A replicate of a judgement.
+
+    said: its value, or its status in brackets
+    statements: verdict (its word, else what it counts, else empty), text, of, reason
+    """
 
     metric: str
     said: str
     good: bool
     reason: str
-    statements: tuple[ShownStatement, ...] = ()
+    statements: tuple[Mapping[str, str], ...] = ()
     left_out: int = 0
 
 
-@dataclass(frozen=True)
-class ShownJudgements:
-    """All judgements of one answer; empty for most."""
-
-    judgements: tuple[ShownJudgement, ...] = ()
-
-    @property
-    def summary(self) -> str:
-        return several(len(self.judgements), "judgement") if self.judgements else ""
-
-
-NONE_JUDGED = ShownJudgements()
-
-
-def judgements_of(rows: Iterable[Row], most: int) -> ShownJudgements:
+def judgements_of(rows: Iterable[Row], most: int) -> tuple[ShownJudgement, ...]:
     """Return judgements in their order.
 
     rows: of `schemas.JUDGEMENTS`, with `judge`, and whether its metric is `uncalibrated`
     most: statements of each that are shown
     """
-    return ShownJudgements(tuple(_shown(row, most) for row in rows))
+    return tuple(_shown(row, most) for row in rows)
 
 
 def _shown(row: Row, most: int) -> ShownJudgement:
@@ -301,10 +281,13 @@ def _shown(row: Row, most: int) -> ShownJudgement:
     )
 
 
-def _statement(one: Row) -> ShownStatement:
+def _statement(one: Row) -> dict[str, str]:
     """
     >>> _statement({"of": "answer", "text": "It sails.", "verdict": None, "value": 1.0, "reason": None})
-    ShownStatement(verdict='1.000', text='It sails.', of='answer', reason='')
+    {'verdict': '1.000', 'text': 'It sails.', 'of': 'answer', 'reason': ''}
     """
     value = "" if one["value"] is None else number(one["value"])
-    return ShownStatement(one["verdict"] or value, one["text"] or "", one["of"] or "", one["reason"] or "")
+    return {
+        "verdict": one["verdict"] or value,
+        **{name: one[name] or "" for name in ("text", "of", "reason")},
+    }

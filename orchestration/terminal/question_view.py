@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rich.text import Text
 
 from rag_assay.evals.question_sets.evidence import in_words
-from rag_assay.evals.reporting.answers import ShownJudgements, cut_words, judgements_of, steps_of
+from rag_assay.evals.reporting.answers import ShownJudgement, cut_words, judgements_of, steps_of
 from rag_assay.evals.reporting.display import number, several, truncate
 from rag_assay.evals.reporting.question_rows import Answered, DeliveredHit, QuestionRows, RankingResult
 from rag_assay.orchestration.terminal.answer_steps import fate_words, step_lines
@@ -18,15 +18,15 @@ STATEMENTS = 12  # of a judgement that are shown
 REASON = 160  # characters of a reason or a statement
 
 
-def judgement_lines(shown: ShownJudgements) -> Iterator[Text]:
+def judgement_lines(shown: Iterable[ShownJudgement]) -> Iterator[Text]:
     """Yield each judgement with its reason, and below it what it was made of."""
-    for one in shown.judgements:
+    for one in shown:
         reason = f": {_plain(one.reason)}" if one.reason else ""
         yield text(f"  {one.metric} {one.said}{reason}", "dim" if one.good else "yellow")
         for each in one.statements:
-            verdict = f"{_plain(each.verdict)} · " if each.verdict else ""
-            why = f": {_plain(each.reason)}" if each.reason else ""
-            yield text(f"    {verdict}“{_plain(each.text)}” ({_plain(each.of)}){why}", "dim")
+            verdict = f"{_plain(each['verdict'])} · " if each["verdict"] else ""
+            why = f": {_plain(each['reason'])}" if each["reason"] else ""
+            yield text(f"    {verdict}“{_plain(each['text'])}” ({_plain(each['of'])}){why}", "dim")
         if one.left_out:
             yield text(f"    {several(one.left_out, 'further statement')}", "dim")
 

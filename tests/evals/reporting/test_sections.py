@@ -81,10 +81,10 @@ def test_the_hardest_question_is_the_one_that_most_cells_miss(data: ReportData) 
 
 def test_the_evidence_is_marked_in_the_hits_of_the_leading_cell(data: ReportData) -> None:
     marked = [
-        (hard.question["ground_truth"], "".join(part.text for part in hit.segments if part.evidence))
+        (hard.question["ground_truth"], "".join(part.text for part in hit["segments"] if part.evidence))
         for hard in view(data).hardest.questions
         for hit in hard.hits
-        if hit.evidence
+        if hit["evidence"]
     ]
     assert marked
     assert all(text and text in truth for truth, text in marked)
@@ -95,7 +95,7 @@ def test_a_text_whose_length_is_not_its_span_is_not_marked(data: ReportData) -> 
     cell = view(data).hardest.leading_cell
     assert cell is not None
     made = hardest(ReportData(**{**vars(data), "hits": changed}), [cell], {cell: cell})
-    assert not any(part.evidence for hard in made.questions for hit in hard.hits for part in hit.segments)
+    assert not any(part.evidence for hard in made.questions for hit in hard.hits for part in hit["segments"])
 
 
 def test_evidence_spans_are_clipped_merged_and_of_the_same_document() -> None:
