@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,55 +32,22 @@ from rag_assay.evals.statistics.question_clusters import Clustering
 CALLED = 80  # characters of what a sheet calls a level
 
 
-@dataclass(frozen=True)
-class Difference:
-    """Difference from the best level, in equal contexts; apart: significant by both tests."""
-
-    value: float
-    low: float | None
-    high: float | None
-    p: float
-    apart: bool
-
-
-@dataclass(frozen=True)
-class Level:
-    """The rated answers of one level of an axis.
-
-    counts: answers at each anchor, the best first; between: those that annotators differ in
-    low, high: interval of the mean, over the questions; None: too few of them
-    called: its name in the spreadsheet, where that is another
-    difference: None of the best, and where nothing could be compared
-    """
-
-    name: str
-    n: int
-    questions: int
-    counts: tuple[int, ...]
-    between: int
-    mean: float
-    low: float | None
-    high: float | None
-    called: str = ""
-    is_best: bool = False
-    difference: Difference | None = None
+Row = Mapping[str, Any]
+NOT_COMPARED = "not compared: too few answers in equal contexts"
 
 
 @dataclass(frozen=True)
 class AxisSaid:
-    """An axis: its levels, the best mean first.
-
-    compared: levels that were compared with the best
-    apart: significantly different ones of them, and by how much
-    """
+    """An axis: its levels, the best mean first, as rows of `people_rows`."""
 
     axis: str
-    levels: tuple[Level, ...]
+    levels: tuple[Row, ...]
     sentences: tuple[str, ...]
-    compared: int
-    apart: tuple[tuple[str, float], ...]
-    left_out: int
-    between: bool
+
+    @property
+    def between(self) -> bool:
+        """Whether annotators differ in an answer."""
+        return any(one["between"] for one in self.levels)
 
 
 def metric_of(answers: ScoredAnswers) -> MetricInfo:
@@ -89,8 +56,8 @@ def metric_of(answers: ScoredAnswers) -> MetricInfo:
     return MetricInfo(answers.name, title, "answer", True, answers.criterion.bounds, "", about, "answers")
 
 
-def axes_said(people: ScoresOfPeople, answers: ScoredAnswers, data: ReportData, most: int) -> list[AxisSaid]:
-    return [_axis(people, answers, axis, data, most) for axis in AXES if len(answers.levels(axis)) > 1]
+def axes_said(people: ScoresOfPeople, answers: ScoredAnswers, data: ReportData) -> list[AxisSaid]:
+    return [_axis(people, answers, axis, data) for axis in AXES if len(answers.levels(axis)) > 1]
 
 
 def axis_effect(answers: ScoredAnswers, axis: str, seed: int, clusters: Clustering) -> AxisEffect | None:
@@ -129,78 +96,66 @@ def least_words(found: AxisEffect) -> str:
     )
 
 
-def _axis(people: ScoresOfPeople, answers: ScoredAnswers, axis: str, data: ReportData, most: int) -> AxisSaid:
+def _axis(people: ScoresOfPeople, answers: ScoredAnswers, axis: str, data: ReportData) -> AxisSaid:
     compared = axis_effect(answers, axis, data.seed, data.clusters)
-    known = _differences(compared)
-    best = compared.best if compared else None
-    levels = [
-        replace(
-            _level(answers, axis, name, data),
-            called=""
-            if (called := people.called.get((axis, name), name)) == name
-            else truncate(called, CALLED),
-            is_best=name == best,
-            difference=known.get(name),
+    levels = []
+    for name in answers.levels(axis):
+        called = people.called.get((axis, name), name)
+        known = {"called": None if called == name else truncate(called, CALLED)}
+        levels.append(
+            {axis: name, **_level(answers, axis, name, data), **known, **_difference(compared, name)}
         )
-        for name in answers.levels(axis)
-    ]
-    levels.sort(key=lambda one: (-one.mean, one.name))
+    levels.sort(key=lambda row: (-row["value"], row[axis]))
     if compared is None:
         sentences: tuple[str, ...] = (
             f"The {axis}s cannot be compared: of no question answers were scored in equal contexts of two.",
         )
     else:
         sentences = (effect_words(compared), least_words(compared))
-    between = any(one.between for one in levels)
-    apart = tuple((name, one.value) for name, one in known.items() if one.apart)
-    left_out = max(0, len(levels) - most)
-    return AxisSaid(axis, tuple(levels[:most]), sentences, len(known), apart, left_out, between)
+    return AxisSaid(axis, tuple(levels), sentences)
 
 
-def _differences(compared: AxisEffect | None) -> Mapping[str, Difference]:
+def _difference(compared: AxisEffect | None, name: str) -> Row:
     if compared is None:
-        return {}
-    found = compared.found
+        return {"leader": None, "reason": NOT_COMPARED}
+    if name == compared.best:
+        return {"leader": name, "difference": 0.0, "tied": True}
+    found, at = compared.found, compared.levels.index(name) if name in compared.levels else -1
+    if at < 0 or not np.isfinite(found.p[at]):
+        return {"leader": compared.best, "reason": NOT_COMPARED}
+    ends = {"difference_low": found.difference_low[at], "difference_high": found.difference_high[at]}
     return {
-        level: Difference(
-            float(found.difference[at]),
-            _number(found.difference_low[at]),
-            _number(found.difference_high[at]),
-            float(found.p[at]),
-            found.apart[at],
-        )
-        for at, level in enumerate(compared.levels)
-        if at != found.best and np.isfinite(found.p[at])
+        "leader": compared.best,
+        "difference": float(found.difference[at]),
+        **{end: float(value) if np.isfinite(value) else None for end, value in ends.items()},
+        "p": float(found.p[at]),
+        "tied": not found.apart[at],
     }
 
 
-def _level(answers: ScoredAnswers, axis: str, name: str, data: ReportData) -> Level:
+def _level(answers: ScoredAnswers, axis: str, name: str, data: ReportData) -> Row:
+    """Return mean with interval, and how many answers are at each anchor; `between`: annotators differ."""
     chosen = (answers.rows[axis] == name).fill_null(value=False).to_numpy()
     values, grades = answers.values[chosen], answers.grades[chosen]
     questions = answers.rows["question_id"].filter(pl.Series(chosen)).to_list()
     mean = bootstrap(values, data.seed, data.clusters.codes(questions), answers.criterion.bounds)
     assert mean is not None  # noqa: S101 -- a level has answers
     least, most = answers.criterion.bounds
-    counts = tuple(int((grades == at).sum()) for at in range(len(answers.anchors)))
-    between = int((grades < 0).sum())
-    return Level(
-        name,
-        len(values),
-        len(set(questions)),
-        counts,
-        between,
-        mean.mean,
-        None if mean.low is None else max(least, mean.low),
-        None if mean.high is None else min(most, mean.high),
-    )
+    return {
+        "value": mean.mean,
+        "low": None if mean.low is None else max(least, mean.low),
+        "high": None if mean.high is None else min(most, mean.high),
+        "n": len(values),
+        "counts": _counts(answers, grades.tolist()),
+        "between": int((grades < 0).sum()),
+    }
 
 
-def _number(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
+def _counts(answers: ScoredAnswers, grades: Sequence[int]) -> Mapping[str, int]:
+    return {f"{anchor:g}": grades.count(at) for at, anchor in enumerate(answers.anchors)}
 
 
 NAMED, NAMED_LEVELS = 4, 6  # of annotators, and of levels that differ; the rest are counted
-_Row = Mapping[str, Any]
 
 
 def scored_words(answers: ScoredAnswers) -> str:
@@ -244,18 +199,25 @@ def short_words(answers: ScoredAnswers) -> str:
 
 
 def differences_words(axes: Sequence[AxisSaid]) -> str:
-    compared = sum(axis.compared for axis in axes)
+    compared = [
+        (axis.axis, one)
+        for axis in axes
+        for one in sorted(axis.levels, key=lambda row: row[axis.axis])
+        if "p" in one
+    ]
     if not compared:
         return "No two levels of an axis could be compared."
-    apart = [f"{name} ({axis.axis}, {with_sign(value)})" for axis in axes for name, value in axis.apart]
-    of = several(compared, "level")
+    apart = [
+        f"{row[axis]} ({axis}, {with_sign(row['difference'])})" for axis, row in compared if not row["tied"]
+    ]
+    of = several(len(compared), "level")
     if not apart:
         return f"No level is significantly below the best of its axis ({of} compared)."
     verb, named = "is" if len(apart) == 1 else "are", listed(apart, NAMED_LEVELS)
     return f"{len(apart)} of {of} {verb} significantly below the best of the axis: {named}."
 
 
-def of_all(answers: ScoredAnswers, measure: str) -> _Row | None:
+def of_all(answers: ScoredAnswers, measure: str) -> Row | None:
     """Return a measure of all annotators together, if it was taken."""
     rows = answers.agreement.filter((pl.col("measure") == measure) & pl.col("annotator").is_null())
     return rows.row(0, named=True) if len(rows) else None
@@ -271,7 +233,6 @@ def _worth(alpha: float, n: int) -> str:
     return f"too little for conclusions, tentative ones included (below {TENTATIVE})"
 
 
-Row = dict[str, Any]
 SAID, AGREEMENT = "said", "agreement"
 PEOPLE_COLUMNS = (
     "rubric",
@@ -285,10 +246,9 @@ PEOPLE_COLUMNS = (
     "reason",
 )
 """Beside those of the leaderboard, in rows that have a `rubric`."""
-_ALL = 1_000_000
 
 
-def people_rows(data: ReportData) -> list[Row]:
+def people_rows(data: ReportData) -> list[dict[str, Any]]:
     """Return rows of human ratings and of agreement.
 
     `said:people.RUBRIC` is the mean of rated answers with the `counts` at each value: of a level of an axis,
@@ -306,45 +266,18 @@ def people_rows(data: ReportData) -> list[Row]:
     return rows
 
 
-def _said(people: ScoresOfPeople, answers: ScoredAnswers, data: ReportData) -> Iterator[Row]:
+def _said(people: ScoresOfPeople, answers: ScoredAnswers, data: ReportData) -> Iterator[dict[str, Any]]:
     named = {
         "subset": "all",
         "metric": f"{SAID}:{answers.name}",
         "rubric": answers.rubric,
         "criterion": answers.criterion.name,
     }
-    for axis in axes_said(people, answers, data, _ALL):
-        best = next((one.name for one in axis.levels if one.is_best), None)
-        for level in axis.levels:
-            yield {**named, axis.axis: level.name, **_level_row(level, answers, best)}
+    for axis in axes_said(people, answers, data):
+        yield from ({**named, **level} for level in axis.levels)
     rows = answers.rows.with_columns(grade=pl.Series(answers.grades))
     for by in ([*AXES], ["question_id"]):
         found = rows.group_by(by).agg(pl.col("value").mean(), n=pl.len(), grades=pl.col("grade"))
         for *place, value, n, grades in found.sort(by, nulls_last=True).iter_rows():
-            counts = _counts(answers, [grades.count(at) for at in range(len(answers.anchors))])
-            means = {"value": value, "n": n, "counts": counts, "between": grades.count(-1)}
+            means = {"value": value, "n": n, "counts": _counts(answers, grades), "between": grades.count(-1)}
             yield {**named, **dict(zip(by, place, strict=True)), **means}
-
-
-def _level_row(level: Level, answers: ScoredAnswers, best: str | None) -> Row:
-    found: Row = {
-        "value": level.mean,
-        "low": level.low,
-        "high": level.high,
-        "n": level.n,
-        "counts": _counts(answers, level.counts),
-        "between": level.between,
-        "called": level.called or None,
-        "leader": best,
-    }
-    if level.is_best:
-        return {**found, "difference": 0.0, "tied": True}
-    if level.difference is None:
-        return {**found, "reason": "not compared: too few answers in equal contexts"}
-    one = level.difference
-    ends = {"difference": one.value, "difference_low": one.low, "difference_high": one.high}
-    return {**found, **ends, "p": one.p, "tied": not one.apart}
-
-
-def _counts(answers: ScoredAnswers, counts: Any) -> Mapping[str, int]:
-    return {f"{anchor:g}": n for anchor, n in zip(answers.anchors, counts, strict=True)}

@@ -29,7 +29,6 @@ from rag_assay.evals.reporting.display import (
 )
 from rag_assay.evals.reporting.human_ratings.axes import (
     AxisSaid,
-    Level,
     agreement_words,
     axes_said,
     differences_words,
@@ -90,7 +89,7 @@ def criterion_blocks(
     people: ScoresOfPeople, answers: ScoredAnswers, data: ReportData, at: int
 ) -> list[Block]:
     """at: place among the criteria"""
-    axes = axes_said(people, answers, data, limits.PEOPLE_LEVELS)
+    axes = axes_said(people, answers, data)
     asked = [bold(written(value)) + f" {answers.criterion.anchors[value]}" for value in answers.anchors]
     blocks: list[Block] = [
         breakable(f"{answers.criterion.ask} ") + Markup("; ").join(asked) + ".",
@@ -148,28 +147,24 @@ def _axis_table(answers: ScoredAnswers, axis: AxisSaid) -> Table:
     columns = [Column(axis.axis.capitalize(), style="level"), *_count_columns(answers, between=axis.between)]
     rows = [
         (
-            TableFigure(one.name, (one.called,) if one.called else ()),
-            *_counts(one.counts, one.between, one.n, with_between=axis.between),
-            TableFigure(number(one.mean), (interval(one.low, one.high),)),
-            _difference(one),
+            TableFigure(one[axis.axis], (one["called"],) if one["called"] else ()),
+            *_counts([*one["counts"].values()], one["between"], one["n"], with_between=axis.between),
+            TableFigure(number(one["value"]), (interval(one["low"], one["high"]),)),
+            "best" if one["leader"] == one[axis.axis] else _difference(one),
         )
-        for one in axis.levels
+        for one in axis.levels[: limits.PEOPLE_LEVELS]
     ]
-    rest = left_out(IN_ROWS, level=axis.left_out)
+    rest = left_out(IN_ROWS, level=len(axis.levels) - len(rows))
     columns += numbers("Mean", "Difference")
     return Table(f"Human ratings by {axis.axis}", columns, rows, rest, "said-axis")
 
 
-def _difference(level: Level) -> str | TableFigure:
-    one = level.difference
-    if level.is_best:
-        return "best"
-    if one is None:
-        return missing("not compared: too few answers in equal contexts")
-    text = with_sign(one.value)
-    return TableFigure(
-        text if one.apart else mark("tied") + text, (interval(one.low, one.high), p_value(one.p))
-    )
+def _difference(level: _Row) -> TableFigure:
+    if "p" not in level:
+        return missing(level["reason"])
+    text = (mark("tied") if level["tied"] else "") + with_sign(level["difference"])
+    ends = interval(level["difference_low"], level["difference_high"])
+    return TableFigure(text, (ends, p_value(level["p"])))
 
 
 def heat_maps(answers: ScoredAnswers) -> Iterator[Sequence[Block]]:
