@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from markupsafe import Markup
 
@@ -131,7 +130,6 @@ def tick_label(value: float, unit: str = "") -> str:
     return text.replace("-", "−") + (" s" if unit == "s" else "")
 
 
-Form = Literal["bar", "dot"]
 LABEL = 80  # characters of a name
 TICKS = 5
 COUNT = "count"  # unit of whole numbers
@@ -156,38 +154,12 @@ class BarValue:
 
 
 @dataclass(frozen=True)
-class Mark:
-    """A drawn number; places in percent.
-
-    start, width: of the bar; of a dot its place and 0
-    left, right: ends of the interval, if any
-    text: the value; lines: interval and what else stands below it
-    """
-
-    start: float
-    width: float
-    at: float
-    left: float | None
-    right: float | None
-    text: str
-    lines: tuple[str, ...]
-    style: str
-    value: float
-
-
-@dataclass(frozen=True)
 class BarColumn:
-    """One number of each row.
+    """A drawn number of each row, in one column, or in two where dots have a grid."""
 
-    form: bars begin at 0, dots need not, and have `ticks`
-    band: from and to, in percent: what other intervals are compared with
-    """
-
-    heading: Column
-    form: Form
+    heads: tuple[Column, ...]
+    rows: Sequence[Sequence[TableFigure]]
     scale: Scale
-    ticks: tuple[Tick, ...] = ()
-    band: tuple[float, float] | None = None
 
 
 def column(
@@ -195,25 +167,30 @@ def column(
     figures: Sequence[BarValue],
     unit: str = "",
     *,
-    form: Form = "bar",
+    grid: str = "",
     bounds: Bounds = (None, None),
     band: Bounds = (None, None),
-) -> tuple[BarColumn, list[Mark | str]]:
-    """Return a column and the marks of its rows; bounds: of the values; band: an interval to compare with.
+) -> BarColumn:
+    """Draw numbers as bars from 0, or as dots over a grid.
 
-    >>> values = [BarValue(0.5, 0.4, 1.0), BarValue(None, why="not run")]
-    >>> head, (one, none) = column(Column("Recall"), values)
-    >>> (one.start, one.width, one.left, one.right, one.text, one.lines), none
-    ((0.0, 50.0, 40.0, 100.0, '0.500', ('0.400–1.000',)), 'not run')
+    grid: id of the grid of dots; "": bars
+    bounds: of the values
+    band: an interval that others are compared with
+
+    >>> drawn = column(Column("Recall"), [BarValue(0.5, 0.4, 1.0), BarValue(None, why="not run")])
+    >>> [(one.text, one.small, one.why) for one, in drawn.rows]
+    [('0.500', ('0.400–1.000',), ''), ('–', (), 'not run')]
     """
     ends = [end for one in figures for end in (one.value, one.low, one.high)]
-    dots = Scale(*domain(ends, bounds), left=1.0, right=99.0)
-    scale = dots if form == "dot" else Scale(*from_zero(ends))
-    marks = [_mark(one, scale, form, unit) for one in figures]
-    grid = ticks(scale, TICKS, unit) if form == "dot" else ()
+    scale = Scale(*domain(ends, bounds), left=1.0, right=99.0) if grid else Scale(*from_zero(ends))
     low, high = band
-    drawn = None if low is None or high is None else (scale.at(low), scale.at(high))
-    return BarColumn(heading, form, scale, grid, drawn), marks
+    behind = [] if low is None or high is None else [_band(scale.at(low), scale.at(high))]
+    if grid:
+        behind = [Markup('<use class="lines" href="#{}"/>').format(grid), *behind]
+    rows = [_figures(one, scale, unit, behind, is_dot=bool(grid)) for one in figures]
+    head = replace(heading, is_number=True, style="" if grid else "with-bar")
+    axis = [Column("", style="drawn", drawn=_axis(ticks(scale, TICKS, unit), grid))] if grid else []
+    return BarColumn((*axis, head), rows, scale)
 
 
 def bar_table(
@@ -221,25 +198,17 @@ def bar_table(
     title: str,
     about: str,
     names: tuple[str, Sequence[str]],
-    columns: Sequence[tuple[BarColumn, Sequence[Mark | str]]],
+    columns: Sequence[BarColumn],
     rest: str = "",
     emphasis: frozenset[int] = frozenset(),
 ) -> Table:
     """names: their heading, and one a row; emphasis: rows that stand out"""
     corner, labels = names
-    heads = [Column(corner, style="cell")]
-    for at, (head, _) in enumerate(columns):
-        if head.ticks:
-            heads.append(Column("", style="drawn", drawn=_axis(head, f"{anchor}-{at}")))
-        heads.append(replace(head.heading, is_number=True, style="" if head.ticks else "with-bar"))
+    heads = [Column(corner, style="cell"), *(head for one in columns for head in one.heads)]
     rows = [
         (
             TableFigure(truncate(name, LABEL), why=name if len(name) > LABEL else ""),
-            *(
-                place
-                for at, (head, marks) in enumerate(columns)
-                for place in _places(head, marks[row], f"{anchor}-{at}")
-            ),
+            *(figure for one in columns for figure in one.rows[row]),
         )
         for row, name in enumerate(labels)
     ]
@@ -248,40 +217,21 @@ def bar_table(
     return Table(title, heads, rows, rest, style, anchor, about, row_styles=first)
 
 
-def _places(column: BarColumn, mark: Mark | str, grid: str) -> Sequence[TableFigure]:
-    if isinstance(mark, str):
-        return [*([TableFigure("")] if column.ticks else []), missing(mark)]
-    if column.ticks:
-        return TableFigure("", drawn=drawn(column, mark, grid)), TableFigure(mark.text, mark.lines)
-    return (TableFigure(mark.text, mark.lines, drawn=drawn(column, mark)),)
+def _band(left: float, right: float) -> Markup:
+    band = Markup('<rect class="band" x="{}%" width="{}%" height="100%"/>')
+    return band.format(left, round(right - left, 2))
 
 
-def _axis(column: BarColumn, grid: str) -> Markup:
+def _axis(lines: Sequence[Tick], grid: str) -> Markup:
     line = Markup('<line x1="{0}%" x2="{0}%" y1="0" y2="100%"/>')
     label = Markup('<text x="{}%" y="12">{}</text>')
     return Markup(
         '<svg class="axis" aria-hidden="true" width="100%" height="16"><defs><g id="{}">{}</g></defs>{}</svg>'
     ).format(
         grid,
-        Markup("").join(line.format(tick.at) for tick in column.ticks),
-        Markup("").join(label.format(tick.at, tick.label) for tick in column.ticks),
+        Markup("").join(line.format(tick.at) for tick in lines),
+        Markup("").join(label.format(tick.at, tick.label) for tick in lines),
     )
-
-
-def _mark(one: BarValue, scale: Scale, form: Form, unit: str) -> Mark | str:
-    if not finite([one.value]):
-        return one.why
-    value = float(one.value or 0.0)
-    at = scale.at(value)
-    start, end = sorted((scale.at(0.0), at)) if form == "bar" else (at, at)
-    ends = finite([one.low, one.high])
-    lines, left, right = one.small, None, None
-    if len(ends) == 2:
-        left, right = map(scale.at, ends)
-        low, high = (written(end, unit).removesuffix(" %") for end in ends)
-        lines = ((" to " if "−" in low + high else "–").join((low, high)), *lines)
-    text = written(value, unit) + one.sign
-    return Mark(start, round(end - start, 2), at, left, right, text, lines, one.style, value)
 
 
 SHAPES = {
@@ -291,25 +241,34 @@ SHAPES = {
 }  # style of a dot -> its shape; of all others a disc
 
 
-def drawn(column: BarColumn, mark: Mark, lines: str = "") -> Markup:
-    """Draw a number as SVG: a bar from 0 or a dot, with its interval; lines: id of its grid."""
-    parts = [Markup('<use class="lines" href="#{}"/>').format(lines)] if lines else []
-    if column.band:
-        left, right = column.band
-        band = Markup('<rect class="band" x="{}%" width="{}%" height="100%"/>')
-        parts.append(band.format(left, round(right - left, 2)))
-    if column.form == "bar":
-        parts.append(
-            Markup('<rect class="of" x="{}%" y="2" width="{}%" height="8"/>').format(mark.start, mark.width)
-        )
-    if mark.left is not None:
-        parts.append(Markup('<line x1="{}%" x2="{}%" y1="50%" y2="50%"/>').format(mark.left, mark.right))
-    if column.form == "dot":
-        shape = SHAPES.get(mark.style, "disc")
-        parts.append(Markup('<use href="#shape-{}" x="{}%" y="11"/>').format(shape, mark.at))
-    return Markup('<svg class="mark {} {}" aria-hidden="true" width="100%" height="{}">{}</svg>').format(
-        column.form, mark.style, 22 if column.form == "dot" else 12, Markup("").join(parts)
-    )
+def _figures(
+    one: BarValue, scale: Scale, unit: str, behind: Sequence[Markup], *, is_dot: bool
+) -> Sequence[TableFigure]:
+    """Draw a number and its interval as SVG, beside its text; behind: what a band and a grid are drawn as"""
+    if not finite([one.value]):
+        return [*([TableFigure("")] if is_dot else []), missing(one.why)]
+    value = float(one.value or 0.0)
+    at, parts, lines = scale.at(value), [*behind], one.small
+    if not is_dot:
+        start, end = sorted((scale.at(0.0), at))
+        bar = Markup('<rect class="of" x="{}%" y="2" width="{}%" height="8"/>')
+        parts.append(bar.format(start, round(end - start, 2)))
+    ends = finite([one.low, one.high])
+    if len(ends) == 2:
+        low, high = (written(end, unit).removesuffix(" %") for end in ends)
+        lines = ((" to " if "−" in low + high else "–").join((low, high)), *lines)
+        line = Markup('<line x1="{}%" x2="{}%" y1="50%" y2="50%"/>')
+        parts.append(line.format(*map(scale.at, ends)))
+    if is_dot:
+        shape = SHAPES.get(one.style, "disc")
+        parts.append(Markup('<use href="#shape-{}" x="{}%" y="11"/>').format(shape, at))
+    form, height = ("dot", 22) if is_dot else ("bar", 12)
+    svg = Markup('<svg class="mark {} {}" aria-hidden="true" width="100%" height="{}">{}</svg>')
+    drawn = svg.format(form, one.style, height, Markup("").join(parts))
+    text = written(value, unit) + one.sign
+    if is_dot:
+        return TableFigure("", drawn=drawn), TableFigure(text, lines)
+    return (TableFigure(text, lines, drawn=drawn),)
 
 
 def written(value: float, unit: str) -> str:

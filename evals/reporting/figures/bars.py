@@ -17,7 +17,6 @@ from rag_assay.evals.reporting.charts.marks import (
     COUNT,
     BarColumn,
     BarValue,
-    Mark,
     Scale,
     bar_table,
     column,
@@ -69,14 +68,14 @@ def intervals_figure(
         Column(metric.title, metric.unit, data.interval),
         [_interval_value(entry, place_of(entry, leader), words) for entry in shown],
         metric.unit,
-        form="dot",
+        grid="chart-intervals-0",
         bounds=metric.bounds,
         band=band,
     )
     is_stored = language == "en"  # the sentence about intervals is
     method = data.interval if is_stored else interval_words(data.clusters, data.seed, language)
     places = [place_of(entry, leader) for entry in valued]
-    about = _intervals_about(data, places, drawn[0].scale, method, words)
+    about = _intervals_about(data, places, drawn.scale, method, words)
     if len(entries) < cells and metric.kind == "retrieval":
         about += words("shared")
     more = len(valued) - len(shown)
@@ -176,9 +175,7 @@ def _known(standings: Sequence[CellStanding], metric: MetricInfo) -> dict[str, f
     }
 
 
-def _metric_column(
-    metric: MetricInfo, standings: Sequence[CellStanding], subset: Subset
-) -> tuple[BarColumn, list[Mark | str]]:
+def _metric_column(metric: MetricInfo, standings: Sequence[CellStanding], subset: Subset) -> BarColumn:
     note = f"n = {subset.n(metric)}" + ("" if metric.higher_is_better else ", lower is better")
     figures = [_metric_value(one.results.get(metric.name)) for one in standings]
     return column(Column(metric.title, note, metric.explanation), figures, metric.unit)
@@ -343,7 +340,7 @@ def latencies_figure(data: ReportData) -> Table | None:
 
 def _cost_columns(
     data: ReportData, rows: pl.DataFrame, metric: MetricInfo, names: Sequence[str]
-) -> Iterator[tuple[BarColumn, list[Mark | str]]]:
+) -> Iterator[BarColumn]:
     value, none = pl.col("value"), BarValue(None, why="no answer has a value")
     of_generators = rows.group_by("generator").agg(
         pl.len(), value.median().alias("median"), value.quantile(0.95, "linear").alias("95th percentile")
@@ -469,12 +466,8 @@ WANTED = ("hit_rate", "mrr")
 """Metrics that a reader looks for of every retriever: they are shown however many others there are."""
 
 
-class EffectBars(NamedTuple):
-    """A metric of an axis; marks: level -> its bar."""
-
-    effect: AxisEffect
-    column: BarColumn
-    marks: Mapping[str, Mark | str]
+EffectBars = tuple[AxisEffect, Mapping[str, Markup]]
+"""A metric of an axis, and level -> its bar."""
 
 
 def effect_bars(table: AxisTable) -> tuple[EffectBars, ...]:
@@ -482,12 +475,10 @@ def effect_bars(table: AxisTable) -> tuple[EffectBars, ...]:
     wanted = [one for one in others if one.metric.name.partition("@")[0] in WANTED]
     rest = [one for one in others if one not in wanted]
     kept = {first.metric.name, *(one.metric.name for one in (wanted + rest)[: EFFECT_METRICS - 1])}
-    found = []
+    found: list[EffectBars] = []
     for one in table.effects:
         if one.metric.name in kept:
             ends = zip(one.found.mean.tolist(), one.found.low.tolist(), one.found.high.tolist(), strict=True)
-            head, marks = column(
-                Column(one.metric.title), [BarValue(*each) for each in ends], one.metric.unit
-            )
-            found.append(EffectBars(one, head, dict(zip(one.levels, marks, strict=True))))
+            rows = column(Column(""), [BarValue(*each) for each in ends]).rows
+            found.append((one, {name: bar.drawn for name, (bar,) in zip(one.levels, rows, strict=True)}))
     return tuple(found)

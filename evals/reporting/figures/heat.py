@@ -12,7 +12,7 @@ import numpy as np
 from markupsafe import Markup
 
 from rag_assay.evals.reporting import limits
-from rag_assay.evals.reporting.charts.marks import drawn, heat
+from rag_assay.evals.reporting.charts.marks import heat
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
 from rag_assay.evals.reporting.display import (
     interval,
@@ -35,7 +35,7 @@ from rag_assay.evals.reporting.effects import (
     pair_words,
     subset_words,
 )
-from rag_assay.evals.reporting.figures.bars import EffectBars, effect_bars
+from rag_assay.evals.reporting.figures.bars import effect_bars
 from rag_assay.evals.reporting.sections import (
     Block,
     Column,
@@ -207,16 +207,16 @@ def _axis_table(table: AxisTable, language: Language) -> Table:
     words, bars, axis = words_in(CHARTS, language), effect_bars(table), table.axis
     first = table.effects[0]
     columns = [Column(axis.capitalize(), style="cell")]
-    for one in bars:
-        note = f"{_unit(one.effect.metric)}n = {one.effect.found.n}"
-        columns.append(Column(one.effect.metric.title, note, is_number=True, style="with-bar"))
+    for one, _ in bars:
+        note = f"{_unit(one.metric)}n = {one.found.n}"
+        columns.append(Column(one.metric.title, note, is_number=True, style="with-bar"))
     columns[2:2] = numbers(words("difference"))
     rows: list[Row] = []
     for at in first.best_first():
         level = first.levels[at]
         row: list[str | TableFigure] = [
             level,
-            *(_bar_figure(one, level, language, is_first=one is bars[0]) for one in bars),
+            *(_bar_figure(*one, level, language, is_first=one is bars[0]) for one in bars),
         ]
         row[2:2] = [_level_difference(first, at, language)]
         rows.append(row)
@@ -227,18 +227,18 @@ def _unit(metric: MetricInfo) -> str:
     return "" if metric.heading == metric.title else f"{metric.unit}, "
 
 
-def _bar_figure(bars: EffectBars, level: str, language: Language, *, is_first: bool) -> TableFigure:
-    words, one = words_in(CHARTS, language), bars.effect
+def _bar_figure(
+    one: AxisEffect, bars: Mapping[str, Markup], level: str, language: Language, *, is_first: bool
+) -> TableFigure:
+    words = words_in(CHARTS, language)
     if level not in one.levels:
         return missing(words("not_compared", title=one.metric.title))
     at = one.levels.index(level)
     text = number(one.found.mean[at], one.metric.unit)
     if not is_first:
         text = bold(text) if at == one.found.best else mark(one.found.standing(at), language) + text
-    bar = bars.marks[level]
-    chart = "" if isinstance(bar, str) else drawn(bars.column, bar)
     ends = interval(one.found.low[at], one.found.high[at], one.metric.unit, words("to"))
-    return TableFigure(text, (ends,), drawn=Markup(chart))  # noqa: S704 -- a chart of ours
+    return TableFigure(text, (ends,), drawn=bars[level])
 
 
 def _level_difference(one: AxisEffect, at: int, language: Language) -> str | TableFigure:
