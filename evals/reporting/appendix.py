@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
+from typing import Any
 
 from rag_assay.evals.reporting import limits
 from rag_assay.evals.reporting.data import ReportData
-from rag_assay.evals.reporting.display import MISSING, count, format_counts, left_out, number, several
+from rag_assay.evals.reporting.display import (
+    MISSING,
+    count,
+    format_counts,
+    left_out,
+    number,
+    several,
+    truncate,
+)
 from rag_assay.evals.reporting.leaderboard_section import direction
 from rag_assay.evals.reporting.sections import (
     Block,
@@ -26,7 +35,7 @@ from rag_assay.evals.reporting.sections import (
     numbers,
     section,
 )
-from rag_assay.evals.reporting.standings import GroupMean, RankedResult, groups
+from rag_assay.evals.reporting.standings import RankedResult, groups
 from rag_assay.evals.reporting.trust import failures
 from rag_assay.warehouse.schemas import MIN_COVERAGE
 
@@ -40,24 +49,26 @@ def groups_section(data: ReportData, best: Sequence[RankedResult]) -> PageSectio
         rows: list[Row] = [
             (
                 name,
-                str(found.questions[name]),
+                str(n),
                 *(_group_mean(found.means.get((name, entry.cells[0])), data) for entry in best),
             )
-            for name in found.names
+            for name, n in found.questions.items()
         ]
         columns = [Column(title), *numbers("Questions", *(entry.label for entry in best))]
         blocks.append(Table(title, columns, rows, style="groups"))
     return section("groups", blocks)
 
 
-def _group_mean(mean: GroupMean | None, data: ReportData) -> TableFigure:
-    if mean is None:
+def _group_mean(found: Mapping[str, Any] | None, data: ReportData) -> TableFigure:
+    if found is None:
         return missing(f"{data.primary.title} does not apply to these questions, or they were not asked")
-    if mean.value is None:
-        return missing(f"no value for any of {mean.n} questions")
-    of = f" of {mean.n}" if mean.with_value < mean.n else ""
-    style = "low" if mean.with_value < MIN_COVERAGE * mean.n else ""
-    return TableFigure(number(mean.value, data.primary.unit), (f"n = {mean.with_value}{of}",), style=style)
+    mean, n, of = found["mean"], found["with_value"], found["n"]
+    if mean is None:
+        return missing(f"no value for any of {of} questions")
+    small = f"n = {n}" + (f" of {of}" if n < of else "")
+    return TableFigure(
+        number(mean, data.primary.unit), (small,), style="low" if n < MIN_COVERAGE * of else ""
+    )
 
 
 def failures_section(data: ReportData, labels: Mapping[str, str]) -> PageSection:
@@ -66,11 +77,11 @@ def failures_section(data: ReportData, labels: Mapping[str, str]) -> PageSection
     if found.rows:
         rows = [
             (
-                labels.get(one.cell, one.cell),
-                ", ".join(one.metrics),
-                TableFigure(one.status, style="status bad"),
-                TableFigure(str(one.rows), sort=one.rows),
-                one.reason or missing("no reason was recorded"),
+                labels.get(one["cell"], one["cell"]),
+                ", ".join(one["metrics"]),
+                TableFigure(one["status"], style="status bad"),
+                TableFigure(str(one["rows"]), sort=one["rows"]),
+                truncate(one["reason"], limits.REASON_CHARACTERS) or missing("no reason was recorded"),
             )
             for one in found.shown
         ]

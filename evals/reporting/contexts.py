@@ -32,7 +32,6 @@ from rag_assay.evals.reporting.texts import CHARTS, Language, listed_in, several
 from rag_assay.evals.statistics.board import front
 from rag_assay.evals.statistics.bootstrap import UNIT
 from rag_assay.evals.statistics.effects import Levels, effect, over_contexts
-from rag_assay.evals.statistics.full_crossing import Crossing
 from rag_assay.evals.statistics.verdict import dollars
 from rag_assay.warehouse.schemas import Schema
 from rag_assay.warehouse.spans import Span
@@ -44,15 +43,8 @@ if TYPE_CHECKING:
 _KNOWN: WeakKeyDictionary[ReportData, Mapping[str, RunningCost]] = WeakKeyDictionary()
 
 
-@dataclass(frozen=True)
-class Cost:
-    """A cost metric of a cell over the n questions with a value, each replicate for itself."""
-
-    n: int
-    mean: float
-    p50: float
-    p95: float
-    total: float
+Cost = Mapping[str, float]
+"""`mean`, `p50`, `p95` and `total` of a cost metric over `n` questions with a value, each replicate counted."""
 
 
 def cost_metrics(data: ReportData) -> tuple[MetricInfo, ...]:
@@ -73,15 +65,12 @@ def costs(data: ReportData) -> Mapping[tuple[str, str], Cost]:
         p95=value.quantile(0.95, "linear"),
         total=value.sum(),
     )
-    return {
-        (row["cell"], row["metric"]): Cost(row["n"], row["mean"], row["p50"], row["p95"], row["total"])
-        for row in rows.iter_rows(named=True)
-    }
+    return rows.rows_by_key(("cell", "metric"), named=True, unique=True)
 
 
 def usd_by_cell(data: ReportData) -> Mapping[str, float]:
     priced = data.answers.filter(pl.col("usd").is_not_null()).group_by("cell").agg(pl.col("usd").sum())
-    return {row["cell"]: row["usd"] for row in priced.iter_rows(named=True)}
+    return dict(priced.iter_rows())
 
 
 def costs_section(
@@ -116,8 +105,8 @@ def costs_section(
             if cost is None:
                 row += [missing(reasons.get((cell, metric.name)) or words("not_measured"))] * 2
                 continue
-            asked.append(cost.n)
-            values = (cost.p50, cost.p95) if metric.unit == "s" else (cost.mean, cost.total)
+            asked.append(cost["n"])
+            values = (cost[name] for name in (("p50", "p95") if metric.unit == "s" else ("mean", "total")))
             row += [TableFigure(number(value, metric.unit), sort=value) for value in values]
         ends = "–".join(map(str, sorted({min(asked), max(asked)}))) if asked else ""
         row.append(TableFigure(ends, sort=min(asked)) if asked else missing(words("no_value")))
@@ -217,21 +206,12 @@ AXES = ("chunking", "embedder", "retriever")
 
 
 @dataclass(frozen=True, eq=False)
-class AtBudget:
-    """The levels of an axis in equally long contexts, in the order of `AtContext.levels`."""
-
-    tokens: int
-    found: Levels
-
-
-@dataclass(frozen=True, eq=False)
 class AtContext:
-    """The levels of an axis at each budget of tokens."""
+    """The levels of an axis; budgets: tokens -> their means in contexts of that length"""
 
     axis: str
     levels: tuple[str, ...]
-    crossing: Crossing
-    budgets: tuple[AtBudget, ...]
+    budgets: Mapping[int, Levels]
 
 
 @dataclass(frozen=True)
@@ -298,7 +278,8 @@ def contexts(data: ReportData) -> Contexts | None:
 
 
 def _at_context(data: ReportData, read: Mapping[int, Values], axis: str) -> AtContext | None:
-    found, crossing = [], None
+    found: dict[int, Levels] = {}
+    names: tuple[str, ...] = ()
     for tokens, values in read.items():
         along = values.along(axis)
         if along is None:
@@ -309,8 +290,8 @@ def _at_context(data: ReportData, read: Mapping[int, Values], axis: str) -> AtCo
         margin = data.margin_of(shares) if shares else None
         levels = effect(over_contexts(table), data.seed, codes, margin=margin)
         if levels is not None:
-            found.append(AtBudget(tokens, levels))
-    return AtContext(axis, crossing.levels[0], crossing, tuple(found)) if found and crossing else None
+            found[tokens], names = levels, crossing.levels[0]
+    return AtContext(axis, names, found) if found else None
 
 
 def _values(data: ReportData, curves: pl.DataFrame, column: str) -> Values:
@@ -377,8 +358,9 @@ def cost_fronts(
         names = ranking_labels(data) if metric.of_rankings else labels
         chosen = _of_rankings(subset.standings) if metric.of_rankings else subset.standings
         read = [(one, costs.get((one.cell.key, metric.name))) for one in chosen]
-        points = [(one, cost.p50 if metric.unit == "s" else cost.mean) for one, cost in read if cost]
-        what = (metric.title, "median" if metric.unit == "s" else "mean", metric.unit)
+        how, name = ("median", "p50") if metric.unit == "s" else ("mean", "mean")
+        points = [(one, cost[name]) for one, cost in read if cost]
+        what = (metric.title, how, metric.unit)
         found.append(_cost_front(points, quality, what, names))
     paid = [(one, usd[one.cell.key]) for one in subset.standings if one.cell.key in usd]
     found.append(_cost_front(paid, _quality(data, of_rankings=False), ("answers", "sum", "US$"), labels))
@@ -429,20 +411,21 @@ def context_words(found: Contexts, language: Language = "en") -> list[str]:
 def _axis_words(quality: str, one: AtContext, language: Language) -> str:
     words = words_in(CHARTS, language)
 
-    def named(budgets: Mapping[str, Sequence[AtBudget]]) -> str:
-        tokens = {
-            level: listed_in(language, [count(one.tokens) for one in those], 4)
-            for level, those in budgets.items()
-            if those
-        }
-        return listed_in(
-            language, [words("at_tokens", level=level, tokens=text) for level, text in tokens.items()], 4
-        )
+    def named(budgets: Mapping[str, Sequence[int]]) -> str:
+        at = [
+            words("at_tokens", level=level, tokens=listed_in(language, list(map(count, tokens)), 4))
+            for level, tokens in budgets.items()
+            if tokens
+        ]
+        return listed_in(language, at, 4)
 
-    of_level: dict[str, list[AtBudget]] = {}
-    for budget in one.budgets:
-        of_level.setdefault(one.levels[budget.found.best], []).append(budget)
-    worse = {level: [b for b in one.budgets if b.found.apart[at]] for at, level in enumerate(one.levels)}
+    of_level: dict[str, list[int]] = {}
+    for tokens, found in one.budgets.items():
+        of_level.setdefault(one.levels[found.best], []).append(tokens)
+    worse = {
+        level: [tokens for tokens, found in one.budgets.items() if found.apart[at]]
+        for at, level in enumerate(one.levels)
+    }
     axis = words(f"axis_{one.axis}")
     told = words("apart", names=named(worse)) if any(worse.values()) else words("none_apart", axis=axis)
     return words("at_context", axis=axis, quality=quality, named=named(of_level), told=told)

@@ -107,44 +107,34 @@ def journey_rows(
     known = [grid.cells[key] for key in cells if key in grid.cells]
     rankings = {cell.key: cell.ranking for cell in known if cell.reads_ranking}
     names = sorted(set(rankings.values()))
-    hits = stored_hits(connection, names, question)
+    hits, ended, lost = (
+        select_rows(connection, *only_question(sql, [names], question), schema) for sql, schema in _STORED
+    )
     others, texts = _of_contexts(store, [cell.key for cell in known if cell.has_contexts], question)
     spans = merged(pl.concat([hits, others.filter(~pl.col("doc_id").is_in(texts["doc_id"].implode()))]))
     documents, passages = _documents(study, store, spans, evidence_documents(questions))
     return JourneyRows(
         rankings | {key: key for key in others["ranking"].unique()},
         pl.concat([hits, others]),
-        stored_ended(connection, names, question),
+        ended,
         _taken(store, names, hits),
-        stored_lost(connection, names, question),
+        lost,
         pl.concat([passages, texts]),
         documents,
     )
 
 
-def stored_hits(
-    connection: duckdb.DuckDBPyConnection, rankings: list[str], question: str | None = None
-) -> pl.DataFrame:
-    sql = f"SELECT * FROM current_hits WHERE list_contains(?, ranking) AND rank <= {HITS_SHOWN}"  # noqa: S608
-    return select_rows(connection, *only_question(sql, [rankings], question), OF_HITS)
-
-
-def stored_ended(
-    connection: duckdb.DuckDBPyConnection, rankings: list[str], question: str | None = None
-) -> pl.DataFrame:
-    sql = (
+_STORED: tuple[tuple[str, Schema], ...] = (
+    (f"SELECT * FROM current_hits WHERE list_contains(?, ranking) AND rank <= {HITS_SHOWN}", OF_HITS),  # noqa: S608
+    (
         "SELECT p.key AS ranking, r.question_id, r.status, r.reason FROM ranked r JOIN pointers p "
         "ON p.stage = 'rankings' AND p.artifact_id = r.artifact_id "
-        "WHERE list_contains(?, p.key) AND r.status <> 'ok'"
-    )
-    return select_rows(connection, *only_question(sql, [rankings], question), ENDED)
-
-
-def stored_lost(
-    connection: duckdb.DuckDBPyConnection, rankings: list[str], question: str | None = None
-) -> pl.DataFrame:
-    sql = "SELECT * FROM current_losses WHERE list_contains(?, ranking)"
-    return select_rows(connection, *only_question(sql, [rankings], question), LOST)
+        "WHERE list_contains(?, p.key) AND r.status <> 'ok'",
+        ENDED,
+    ),
+    ("SELECT * FROM current_losses WHERE list_contains(?, ranking)", LOST),
+)
+"""What is read of rankings: hits, questions on which they failed, losses."""
 
 
 def evidence_documents(questions: pl.DataFrame) -> set[str]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -271,24 +271,14 @@ def _ranked_result(group: list[CellStanding], metric: MetricInfo, axes: tuple[st
     )
 
 
-@dataclass(frozen=True)
-class GroupMean:
-    """Mean over the questions of a group; n: how many the metric applies to."""
+class Groups(NamedTuple):
+    """Groups of questions, the largest first, with their sizes.
 
-    value: float | None
-    with_value: int
-    n: int
+    means: (group, cell) -> `mean`, n questions that the metric applies to, and how many are `with_value`
+    """
 
-
-@dataclass(frozen=True)
-class Groups:
-    """One row a group, one column an entry of the leaderboard."""
-
-    column: str
-    names: tuple[str, ...]
     questions: Mapping[str, int]
-    entries: tuple[RankedResult, ...]
-    means: Mapping[tuple[str, str], GroupMean]
+    means: Mapping[tuple[str, str], Mapping[str, Any]]
 
 
 def group_of(column: str) -> pl.Expr:
@@ -308,7 +298,7 @@ def group_of(column: str) -> pl.Expr:
 
 def groups(data: ReportData, column: str, best: Sequence[RankedResult]) -> Groups:
     kinds = data.questions.select("question_id", group_of(column).alias("group"))
-    sizes = dict(kinds.group_by("group").len().iter_rows())
+    sizes = kinds.group_by("group").len().sort("len", "group", descending=[True, False])
     cells = [entry.cells[0] for entry in best]
     scored = data.values.filter((pl.col("metric") == data.primary.name) & pl.col("cell").is_in(cells))
     good = pl.col("value")
@@ -317,16 +307,8 @@ def groups(data: ReportData, column: str, best: Sequence[RankedResult]) -> Group
         .group_by("group", "cell")
         .agg(mean=good.mean(), with_value=good.is_not_null().sum(), n=pl.len())
     )
-    return Groups(
-        column,
-        tuple(sorted(sizes, key=lambda name: (-sizes[name], name))),
-        sizes,
-        tuple(best),
-        {
-            (row["group"], row["cell"]): GroupMean(row["mean"], row["with_value"], row["n"])
-            for row in rows.iter_rows(named=True)
-        },
-    )
+    means = rows.rows_by_key(("group", "cell"), named=True, unique=True)
+    return Groups(dict(sizes.iter_rows()), means)
 
 
 class Values(NamedTuple):

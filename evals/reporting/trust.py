@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import polars as pl
 
 from rag_assay.evals.reporting import limits, standings
 from rag_assay.evals.reporting.caveats import settling
 from rag_assay.evals.reporting.data import ReportData
-from rag_assay.evals.reporting.display import count, format_counts, percent, truncate
+from rag_assay.evals.reporting.display import count, format_counts, percent
 from rag_assay.evals.reporting.stored_rows import UNCALIBRATED
 from rag_assay.evals.reporting.texts import Language, listed_in, read_texts, several, words_in
 from rag_assay.evals.rubrics.human_rating_metrics import UNRATED, is_unrated
@@ -23,21 +23,13 @@ ANSWERING = "answer"
 
 
 @dataclass(frozen=True)
-class Failure:
-    """One kind of failure in one cell, and in which metrics; `answer` is the answer itself."""
-
-    cell: str
-    metrics: tuple[str, ...]
-    status: str
-    reason: str | None
-    rows: int
-
-
-@dataclass(frozen=True)
 class Failures:
-    """The most frequent failures; rows: in all; unrated: scores that wait for a human rating"""
+    """The most frequent failures; rows: in all; unrated: scores that wait for a human rating
 
-    shown: tuple[Failure, ...]
+    shown: cell, status, reason, how many `rows`, and in which `metrics`; `answer` is the answer itself
+    """
+
+    shown: tuple[Mapping[str, Any], ...]
     kinds_left_out: int
     rows: int
     by_status: Mapping[str, int]
@@ -57,16 +49,7 @@ def failures(data: ReportData) -> Failures:
     alike = ["cell", "status", "reason", "rows"]
     kinds = counts.group_by(alike).agg(metrics=pl.col("metric").sort())
     kinds = kinds.sort("rows", "cell", "status", "reason", descending=[True, False, False, False])
-    shown = tuple(
-        Failure(
-            row["cell"],
-            tuple(row["metrics"]),
-            row["status"],
-            truncate(row["reason"], limits.REASON_CHARACTERS) or None,
-            row["rows"],
-        )
-        for row in kinds.head(limits.FAILURES).iter_rows(named=True)
-    )
+    shown = tuple(kinds.head(limits.FAILURES).iter_rows(named=True))
     by_status = dict(bad.group_by("status").len().sort("status").iter_rows())
     return Failures(shown, kinds.height - len(shown), bad.height, by_status, unrated)
 

@@ -130,11 +130,11 @@ def contexts_section(
             columns = [Column(one.axis.capitalize(), style="cell")]
             columns += [
                 each
-                for budget in one.budgets
-                for each in numbers(display.count(budget.tokens), unit=words("tokens"))
+                for tokens in one.budgets
+                for each in numbers(display.count(tokens), unit=words("tokens"))
             ]
             rows: list[Row] = [
-                (level, *(_at(budget.found, at, language) for budget in one.budgets))
+                (level, *(_at(found_at, at, language) for found_at in one.budgets.values()))
                 for at, level in enumerate(one.levels)
             ]
             caption = words("by_length", title=found.quality, axis=words(f"axis_{one.axis}"))

@@ -63,15 +63,15 @@ def test_levels_are_compared_in_each_length_of_context(data: ReportData) -> None
     assert found is not None
     assert found.quality == "Evidence coverage"
     chunking = next(one for one in found.axes if one.axis == "chunking")
-    assert [one.tokens for one in chunking.budgets] == list(BUDGETS)
+    assert list(chunking.budgets) == list(BUDGETS)
     assert data.contexts is not None
     cells = data.leaderboard.select("cell", "chunking").unique()
     means = data.contexts.join(cells, on="cell").group_by("chunking").agg(pl.col("at_1000").mean())
     by_hand = dict(means.iter_rows())
-    at_1000 = chunking.budgets[1].found.mean.tolist()
+    at_1000 = chunking.budgets[1_000].mean.tolist()
     if not chunking.crossing.unused:
         assert dict(zip(chunking.levels, at_1000, strict=True)) == pytest.approx(by_hand)
-    assert all(chunking.levels[one.found.best] == "tokens-128-42" for one in chunking.budgets)
+    assert all(chunking.levels[one.best] == "tokens-128-42" for one in chunking.budgets.values())
     words = context_words(found)
     assert any("the best chunking by Evidence coverage is tokens-128-42 in 500, 1" in one for one in words)
 
@@ -133,7 +133,7 @@ def test_a_ranking_that_failed_for_a_question_is_left_out_of_its_means(data: Rep
     gone = data.contexts.with_row_index().filter(pl.col("index") % 7 > 0).drop("index")
     found = contexts(dataclasses.replace(data, contexts=gone))
     assert found is not None
-    assert all(0 < one.found.n <= 30 for axis in found.axes for one in axis.budgets)
+    assert all(0 < one.n <= 30 for axis in found.axes for one in axis.budgets.values())
 
 
 def _prose(found: object) -> Iterator[str]:
