@@ -32,6 +32,7 @@ from rag_assay.evals.reporting.texts import CHARTS, Language, listed_in, several
 from rag_assay.evals.statistics.board import front
 from rag_assay.evals.statistics.bootstrap import UNIT
 from rag_assay.evals.statistics.effects import Levels, effect, over_contexts
+from rag_assay.evals.statistics.full_crossing import Crossing
 from rag_assay.evals.statistics.verdict import dollars
 from rag_assay.warehouse.schemas import Schema
 from rag_assay.warehouse.spans import Span
@@ -44,7 +45,7 @@ _KNOWN: WeakKeyDictionary[ReportData, Mapping[str, RunningCost]] = WeakKeyDictio
 
 
 Cost = Mapping[str, float]
-"""`mean`, `p50`, `p95` and `total` of a cost metric over `n` questions with a value, each replicate counted."""
+"""`mean`, `p50`, `p95` and `total` of a cost metric over `n` questions with a value, each replicate apart."""
 
 
 def cost_metrics(data: ReportData) -> tuple[MetricInfo, ...]:
@@ -211,6 +212,7 @@ class AtContext:
 
     axis: str
     levels: tuple[str, ...]
+    crossing: Crossing
     budgets: Mapping[int, Levels]
 
 
@@ -279,7 +281,7 @@ def contexts(data: ReportData) -> Contexts | None:
 
 def _at_context(data: ReportData, read: Mapping[int, Values], axis: str) -> AtContext | None:
     found: dict[int, Levels] = {}
-    names: tuple[str, ...] = ()
+    crossing = None
     for tokens, values in read.items():
         along = values.along(axis)
         if along is None:
@@ -290,8 +292,8 @@ def _at_context(data: ReportData, read: Mapping[int, Values], axis: str) -> AtCo
         margin = data.margin_of(shares) if shares else None
         levels = effect(over_contexts(table), data.seed, codes, margin=margin)
         if levels is not None:
-            found[tokens], names = levels, crossing.levels[0]
-    return AtContext(axis, names, found) if found else None
+            found[tokens] = levels
+    return AtContext(axis, crossing.levels[0], crossing, found) if found and crossing else None
 
 
 def _values(data: ReportData, curves: pl.DataFrame, column: str) -> Values:
