@@ -105,14 +105,14 @@ def _by_difficulty(data: ReportData, cells: Sequence[str]) -> pl.DataFrame:
     )
 
 
-Known = tuple[Mapping[Any, list[Row]], Mapping[Any, list[Row]]]
+Known = tuple[Mapping[Any, Sequence[Row]], Mapping[Any, Sequence[Row]]]
 """`OF_ANSWER` -> the scores of an answer by one metric, and its judgements."""
 
 
 def _of_answers(data: ReportData, wanted: pl.Expr, metric: MetricInfo | None) -> Known:
     name = metric.name if metric else ""
     scores = data.scores.filter(wanted & (pl.col("metric") == name) & (pl.col("status") == "ok"))
-    judged: Mapping[Any, list[Row]] = {}
+    judged: Mapping[Any, Sequence[Row]] = {}
     if data.judgements is not None:
         of_cell = ("cell", "cell_replicate", "question_id")
         judged = data.judgements.filter(wanted).rows_by_key(of_cell, named=True, include_key=True)

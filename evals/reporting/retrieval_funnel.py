@@ -73,30 +73,24 @@ class Ranker:
 
 
 @dataclass(frozen=True)
-class Unfound:
-    """A question that no retriever finds; number: its place among the hardest questions, if shown there."""
-
-    question_id: str
-    text: str
-    language: str | None
-    lost: str
-    number: int | None
-
-
-@dataclass(frozen=True)
 class Lost:
-    """The section; causes: those that lost any question, in the order of the steps."""
+    """Where questions were lost.
+
+    causes: steps that lost any question, in their order
+    unfound: questions that no retriever finds, with the words for where they were `lost`, and the `number`
+        among the hardest questions, if shown there
+    """
 
     n: int
+    k: int
     rankers: tuple[Ranker, ...]
-    left_out: int
     causes: tuple[Loss, ...]
-    any_failed: bool
-    legend: tuple[tuple[str, str], ...]
-    introduction: str
     summary: str
-    unfound: tuple[Unfound, ...]
-    unfound_left_out: int
+    unfound: tuple[Mapping[str, Any], ...]
+
+    @property
+    def any_failed(self) -> bool:
+        return any(one.failed for one in self.rankers)
 
 
 def funnel_of(data: ReportData, hardest: Sequence[str]) -> Lost | None:
@@ -119,21 +113,15 @@ def funnel_of(data: ReportData, hardest: Sequence[str]) -> Lost | None:
     ]
     rankers.sort(key=lambda ranker: (-ranker.found, ranker.label))
     causes = tuple(loss for loss in Loss if any(ranker.lost.get(loss) for ranker in rankers))
-    failed = any(ranker.failed for ranker in rankers)
-    places = {question_id: number for number, question_id in enumerate(hardest, 1)}
-    unfound = [found for row in questions if (found := _unfound(row, of, places))]
-    return Lost(
-        len(questions),
-        tuple(rankers[: limits.LEADERBOARD_ROWS]),
-        max(0, len(rankers) - limits.LEADERBOARD_ROWS),
-        causes,
-        failed,
-        legend(causes, k, failed=failed),
-        _introduction(k, causes),
-        _summary(questions, of, len(unfound)),
-        tuple(unfound[: limits.UNFOUND]),
-        max(0, len(unfound) - limits.UNFOUND),
-    )
+    unfound = []
+    for row in questions:
+        fates_here = [of_cell[row["question_id"]] for of_cell in of.values() if row["question_id"] in of_cell]
+        labels = Counter(loss.label for loss in fates_here if loss is not None)
+        if fates_here and labels.total() == len(fates_here):
+            number = hardest.index(row["question_id"]) + 1 if row["question_id"] in hardest else None
+            unfound.append({**row, "lost": _where(labels), "number": number})
+    summary = _summary(questions, of, len(unfound))
+    return Lost(len(questions), k, tuple(rankers), causes, summary, tuple(unfound))
 
 
 def lost_section(data: ReportData, hardest: Sequence[str]) -> PageSection | None:
@@ -142,7 +130,7 @@ def lost_section(data: ReportData, hardest: Sequence[str]) -> PageSection | None
     if found is None:
         return None
     rows = []
-    for one in found.rankers:
+    for one in found.rankers[: limits.LEADERBOARD_ROWS]:
         row: list[str | TableFigure] = [one.label]
         row.append(TableFigure(count(one.found), (percent(one.found / found.n),), sort=one.found))
         for cause in found.causes:
@@ -158,28 +146,30 @@ def lost_section(data: ReportData, hardest: Sequence[str]) -> PageSection | None
         *numbers("Found", *(one.label.capitalize() for one in found.causes)),
     ]
     columns += numbers("Failed") if found.any_failed else []
-    rest = left_out("the table `losses` in DuckDB holds them", ranking=found.left_out)
+    rest = left_out("the table `losses` in DuckDB holds them", ranking=len(found.rankers) - len(rows))
     blocks: list[Block] = [
         found.summary,
-        found.introduction,
+        _introduction(found.k, found.causes),
         Table("Where questions are lost, by ranking", columns, rows, rest, "sortable filterable lost"),
-        Definitions(found.legend),
+        Definitions(legend(found.causes, found.k, failed=found.any_failed)),
     ]
     if found.unfound:
         blocks += [
             PageHeading("Found by no retriever"),
-            Bullets([_listed(one) for one in found.unfound], "unfound"),
+            Bullets([_listed(one) for one in found.unfound[: limits.UNFOUND]], "unfound"),
         ]
-        more = left_out("the view `current_losses` in DuckDB holds them", question=found.unfound_left_out)
+        further = max(0, len(found.unfound) - limits.UNFOUND)
+        more = left_out("the view `current_losses` in DuckDB holds them", question=further)
         blocks += [PageParagraph(more)] if more else []
     return section("lost", blocks)
 
 
-def _listed(one: Unfound) -> Markup:
-    address = f"#question-{one.number}" if one.number else link_of(one.question_id)
+def _listed(one: Mapping[str, Any]) -> Markup:
+    address = f"#question-{one['number']}" if one["number"] else link_of(one["question_id"])
+    text = truncate(one["question"], limits.UNFOUND_CHARACTERS)
     return Markup(
         '<span dir="auto" lang="{}">{}</span> <span class="tally"><a href="{}">{}</a> · {}</span>'
-    ).format(one.language or "", one.text, address, one.question_id, one.lost)
+    ).format(one["language"] or "", text, address, one["question_id"], one["lost"])
 
 
 def depth(metric: MetricInfo) -> int:
@@ -269,18 +259,6 @@ def _ranker(label: str, fates: Mapping[str, Loss | None], questions: Sequence[Ma
     found = counts.pop(None, 0)
     lost_at = {loss: n for loss, n in counts.items() if loss is not None}
     return Ranker(label, found, lost_at, len(questions) - found - sum(lost_at.values()))
-
-
-def _unfound(
-    question: Mapping[str, Any], of: Mapping[str, Mapping[str, Loss | None]], places: Mapping[str, int]
-) -> Unfound | None:
-    question_id = question["question_id"]
-    fates = [of_cell[question_id] for of_cell in of.values() if question_id in of_cell]
-    causes = Counter(loss.label for loss in fates if loss is not None)
-    if not fates or causes.total() < len(fates):
-        return None
-    text = truncate(question["question"], limits.UNFOUND_CHARACTERS)
-    return Unfound(question_id, text, question["language"], _where(causes), places.get(question_id))
 
 
 def _where(causes: Mapping[str, int]) -> str:

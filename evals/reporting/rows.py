@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
@@ -19,12 +20,12 @@ from rag_assay.evals.reporting.contexts import curves_of, seconds_metrics
 from rag_assay.evals.reporting.data import GeneratorFacts, MetricInfo, ReportData
 from rag_assay.evals.reporting.journey_rows import journey_rows
 from rag_assay.evals.reporting.provenance import provenance
-from rag_assay.evals.reporting.stale_results import stored_result
-from rag_assay.evals.reporting.study_facts import study_facts
+from rag_assay.evals.reporting.stale_results import StoredResult, stored_result
+from rag_assay.evals.reporting.study_facts import StudyFacts, study_facts
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.statistics import significance
 from rag_assay.evals.statistics.comparison import primary_of
-from rag_assay.evals.statistics.question_clusters import Clustering, clustering
+from rag_assay.evals.statistics.question_clusters import clustering
 from rag_assay.evals.statistics.verdict import Verdict
 from rag_assay.evals.study.cells import Cell
 from rag_assay.evals.study.complexity import unmeasured, unpriced
@@ -86,34 +87,18 @@ def board_data(study: Study, home: Home) -> ReportData:
     result = stored_result(study, home, as_run=True)
     study, store, board = result.study, result.store, result.board
     primary = primary_of(study.measured, board["metric"])
+    wanted = list(dict.fromkeys([primary, *seconds_metrics(map(study.metric, study.measured))]))
     with store.connect() as connection:
-        cards = stored_rows.cards_of(connection, study)
-        metrics = _metric_infos(study, primary, stored_rows.uncalibrated_metrics(study, cards))
-        questions = stored_rows.stored_questions(connection, Grid([study]).set_keys(study.study))
-        cells = board.filter(pl.col("cell_id").is_not_null())["cell"].unique().to_list()
-        wanted = list(dict.fromkeys([primary, *seconds_metrics(metrics)]))
-        scores, answers = stored_rows.running_rows(connection, cells, wanted)
-    gone = not_run_replicates(study, store)
-    scores, answers = (rows.join(gone, on=["cell", "replicate"], how="anti") for rows in (scores, answers))
-    facts, clusters = study_facts(study, store), clustering(questions, study.clusters)
+        scores, answers = stored_rows.running_rows(connection, _run_cells(board), wanted)
+        frames = {
+            "scores": scores,
+            "answers": answers,
+            "questions": stored_rows.stored_questions(connection, Grid([study]).set_keys(study.study)),
+            "judge_cards": stored_rows.cards_of(connection, study),
+        }
     return ReportData(
-        **_named(study, home),
-        **_how(study, clusters),
-        created_at=datetime.now(UTC),
-        metrics=metrics,
-        leaderboard=board,
-        verdict=result.verdict,
-        questions=questions,
-        scores=scores,
-        answers=answers,
+        **_common(result, study_facts(study, store), home, frames),
         hits=pl.DataFrame(schema={**HITS, **dict.fromkeys(("cell", "text", "url", "title"), pl.String)}),
-        chunkings=facts.chunkings,
-        judge_cards=cards,
-        unpriced=unpriced(study),
-        unmeasured=unmeasured(study),
-        duplicates=facts.duplicates,
-        planned=facts.planned,
-        notes=(*result.notes, *_not_applied(study, primary), *facts.warnings),
     )
 
 
@@ -128,46 +113,34 @@ def report_data(
     """
     result = stored_result(study, home, as_run=True)
     study, store, board = result.study, result.store, result.board
-    grid = Grid([study])
+    grid, cells = Grid([study]), _run_cells(board)
     with store.connect() as connection:
-        # Without the cells that could not be run now: what older runs left of them is not mixed in.
-        cells = board.filter(pl.col("cell_id").is_not_null())["cell"].unique().to_list()
         frames = _frames(connection, study, grid, cells)
-        questions = frames["questions"]
         hits = _hits(connection, study, grid, board if with_hits else board.clear(), store)
-        journey = journey_rows(connection, study, store, cells, questions) if with_hits else None
-    primary = primary_of(study.measured, board["metric"])
-    facts = study_facts(study, store)
-    gone = not_run_replicates(study, store)
-    for name in ("scores", "answers"):
-        frames[name] = frames[name].join(gone, on=["cell", "replicate"], how="anti")
-    clusters = clustering(questions, study.clusters)
+        asked = frames["questions"]
+        journey = journey_rows(connection, study, store, cells, asked) if with_hits else None
     people = stored_rows.stored_people(study, store)
+    facts = study_facts(study, store)
+    common = _common(result, facts, home, frames)
     return ReportData(
-        **_named(study, home),
-        **_how(study, clusters),
-        created_at=datetime.now(UTC),
-        metrics=_metric_infos(study, primary, stored_rows.uncalibrated_metrics(study, frames["judge_cards"])),
-        leaderboard=board,
-        verdict=result.verdict,
-        **frames,
+        **{**common, "notes": (*common["notes"], *notes)},
         hits=hits,
         corpus=facts.corpus,
-        chunkings=facts.chunkings,
         recipes=facts.recipes,
         versions=_versions(study),
-        notes=(*result.notes, *_not_applied(study, primary), *facts.warnings, *notes),
         journey=journey,
         people=people,
         judge_pairs=stored_rows.stored_pairs(study, people, frames["judgements"], store)
         if study.judges
         else None,
-        unpriced=unpriced(study),
-        unmeasured=unmeasured(study),
-        duplicates=facts.duplicates,
-        planned=facts.planned,
         provenance=provenance(study, store, board),
     )
+
+
+def _run_cells(board: pl.DataFrame) -> list[str]:
+    """Return the cells that could be run now: what older runs left of others is not mixed in."""
+    cells: list[str] = board.filter(pl.col("cell_id").is_not_null())["cell"].unique().to_list()
+    return cells
 
 
 def _frames(
@@ -190,12 +163,26 @@ def _frames(
     }
 
 
-def _named(study: Study, home: Home) -> dict[str, Any]:
-    is_searched = study.search and not study.slice
+def _common(result: StoredResult, facts: StudyFacts, home: Home, frames: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what any report shows, by its names in `ReportData`; frames: read from DuckDB"""
+    study, store = result.study, result.store
+    gone = not_run_replicates(study, store)
+    run = {
+        name: frames[name].join(gone, on=["cell", "replicate"], how="anti") for name in ("scores", "answers")
+    }
+    clusters = clustering(frames["questions"], study.clusters)
+    primary = primary_of(study.measured, result.board["metric"])
+    open_metrics = stored_rows.uncalibrated_metrics(study, frames["judge_cards"])
     return {
+        **frames,
+        **run,
         "study": study.study,
         "description": study.description,
         "seed": study.seed,
+        "created_at": datetime.now(UTC),
+        "metrics": _metric_infos(study, primary, open_metrics),
+        "leaderboard": result.board,
+        "verdict": result.verdict,
         "part": study.slice.sentence if study.slice else "",
         "judges": {
             name: (f"{judge.kind}, {judge.chat.model}" if judge.chat else judge.kind)
@@ -205,17 +192,18 @@ def _named(study: Study, home: Home) -> dict[str, Any]:
             name: GeneratorFacts(one.reads, one.chat.model if one.chat else None)
             for name, one in study.generators.items()
         },
-        "search": stored_record(study, home) if is_searched else None,
-    }
-
-
-def _how(study: Study, clusters: Clustering) -> dict[str, Any]:
-    unit = unit_phrase(clusters)
-    return {
+        "search": stored_record(study, home) if study.search and not study.slice else None,
         "clusters": clusters,
         "interval": interval_words(clusters, study.seed),
-        "comparison": f"paired permutation test over {unit} ({significance.RESAMPLES:,} sign flips, seed "
-        f"{study.seed}; p adjusted for the number of pipelines, significant below {significance.ALPHA})",
+        "comparison": f"paired permutation test over {unit_phrase(clusters)} "
+        f"({significance.RESAMPLES:,} sign flips, seed {study.seed}; p adjusted for the number of pipelines, "
+        f"significant below {significance.ALPHA})",
+        "chunkings": facts.chunkings,
+        "unpriced": unpriced(study),
+        "unmeasured": unmeasured(study),
+        "duplicates": facts.duplicates,
+        "planned": facts.planned,
+        "notes": (*result.notes, *_not_applied(study, primary), *facts.warnings),
     }
 
 

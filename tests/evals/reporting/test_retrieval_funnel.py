@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rag_assay.evals.question_sets.losses import Loss
 from rag_assay.evals.reporting.data import ReportData
 from rag_assay.evals.reporting.page import render_html
-from rag_assay.evals.reporting.retrieval_funnel import Lost, fates_of, funnel_of
+from rag_assay.evals.reporting.retrieval_funnel import Lost, fates_of, funnel_of, legend
 from rag_assay.warehouse.parquet import frame
 from rag_assay.warehouse.schemas import LOSSES, QUESTIONS, SCORES
 from tests.fakes.report_data import GONE, NDCG, SIMILARITY, board_data, report_data
@@ -98,7 +98,7 @@ def test_every_question_with_evidence_is_counted_once_in_each_ranking() -> None:
         ("b", 0, {Loss.CUT: 1, Loss.CORPUS: 1, Loss.CHUNKING: 1}, 1),
     ]
     assert found.causes == (Loss.CORPUS, Loss.CHUNKING, Loss.CANDIDATES, Loss.CUT)
-    assert [name for name, _ in found.legend] == [
+    assert [name for name, _ in legend(found.causes, found.k, failed=found.any_failed)] == [
         "Found",
         "Corpus",
         "Chunking",
@@ -155,7 +155,7 @@ def test_what_no_retriever_could_find_is_said_first() -> None:
         "Of 4 questions with evidence, 2 are lost before any retriever: 1 because no document holds the "
         "evidence and 1 because every chunking cuts it. 3 questions are found by no retriever."
     )
-    assert [(one.question_id, one.lost, one.number) for one in found.unfound] == [
+    assert [(one["question_id"], one["lost"], one["number"]) for one in found.unfound] == [
         ("q2", "lost at corpus in every ranking", 2),
         ("q3", "lost at chunking in every ranking", None),
         ("q4", "lost at candidates in every ranking", 1),
@@ -195,7 +195,7 @@ def test_cells_of_other_generators_add_no_ranking_and_all_questions_are_there() 
     (failing,) = [one for one in found.rankers if one.failed]
     assert (failing.label, failing.failed) == ("articles · dense", 5)
     assert all(one.lost[Loss.CORPUS] == 1 for one in found.rankers)
-    assert f"q{GONE:03}" in {one.question_id for one in found.unfound}
+    assert f"q{GONE:03}" in {one["question_id"] for one in found.unfound}
 
 
 def test_a_question_that_no_retriever_finds_leads_to_its_hits() -> None:
@@ -209,5 +209,5 @@ def test_the_list_of_unfound_questions_is_cut_and_says_so() -> None:
     many = {f"q{number}": "candidates" for number in range(20)}
     data = study([question(name) for name in many], of("a", **many) + of("b", **many), metric=NDCG)
     found = made(data)
-    assert len(found.unfound) + found.unfound_left_out == 20
+    assert len(found.unfound) == 20
     assert "12 further questions left out" in render_html(data)
