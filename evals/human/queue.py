@@ -112,6 +112,8 @@ class QueueProgress:
 
 
 FORMAT = 1
+_FACTS = ("study", "seed", "twice", "repeats", "order", "population", "needed")
+"""Fields of a queue that its file holds as they are."""
 _VERSION = re.compile("[0-9a-f]{1,64}")
 _RUBRIC: TypeAdapter[Rubric] = TypeAdapter(AnyRubric)
 
@@ -197,14 +199,8 @@ def _written(queue: Queue) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": queue.version,
-        "study": queue.study,
         "made_at": queue.made_at.isoformat(),
-        "seed": queue.seed,
-        "twice": queue.twice,
-        "repeats": queue.repeats,
-        "order": queue.order,
-        "population": queue.population,
-        "needed": queue.needed,
+        **{name: getattr(queue, name) for name in _FACTS},
         "rubrics": {name: as_written(one) for name, one in queue.rubrics.items()},
         "texts": list(places),
         "items": items,
@@ -215,16 +211,10 @@ def _queue(written: Mapping[str, Any]) -> Queue:
     if written["format"] != FORMAT:
         raise ValueError(f"format {written['format']!r}, and not {FORMAT}")
     return Queue(
-        study=written["study"],
+        **{name: written[name] for name in _FACTS},
         rubrics={name: _RUBRIC.validate_python(one) for name, one in written["rubrics"].items()},
         items=tuple(_queued(one, written["texts"]) for one in written["items"]),
-        seed=written["seed"],
         made_at=datetime.fromisoformat(written["made_at"]),
-        twice=written["twice"],
-        repeats=written["repeats"],
-        order=written["order"],
-        population=written["population"],
-        needed=written["needed"],
     )
 
 

@@ -57,13 +57,6 @@ FIELDS = {
     PASSAGES: "passages",
 }
 """Names of texts in a spreadsheet -> in the data of a task."""
-_TITLES = {
-    QUESTION: "Question",
-    ANSWER: "Answer",
-    SECOND: "Second answer",
-    TRUTH: "Ground truth",
-    PASSAGES: "Passages",
-}
 
 
 def tasks_json(queue: Queue, shown: Sequence[Showing], heading: SheetHeading, past: Past) -> str:
@@ -96,7 +89,7 @@ def tasks_json(queue: Queue, shown: Sequence[Showing], heading: SheetHeading, pa
 def config_xml(queue: Queue, shown: Sequence[Showing]) -> str:
     view = ElementTree.Element("View")
     for name in _fields(queue, shown):
-        ElementTree.SubElement(view, "Header", value=_TITLES[name])
+        ElementTree.SubElement(view, "Header", value=name.capitalize())
         ElementTree.SubElement(view, "Text", name=FIELDS[name], value=f"${FIELDS[name]}", valueType="text")
     for rubric_name, rubric in queue.rubrics.items():
         for criterion in rubric.criteria:
