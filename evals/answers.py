@@ -249,18 +249,10 @@ def _kept(folder: Path) -> dict[str, dict[str, Any]]:
 
 def _row(question_id: str, passages: list[Passage], answer: Answer) -> dict[str, Any]:
     return {
+        **{name: value for name, value in vars(answer).items() if name in ANSWERS},
         "question_id": question_id,
-        "status": answer.status,
-        "reason": answer.reason,
         "answer": answer.text,
-        "raw": answer.raw,
         "chunk_ids": [one.chunk for one in (passages if answer.passages is None else answer.passages)],
-        "seconds": answer.seconds,
-        "prompt_tokens": answer.prompt_tokens,
-        "completion_tokens": answer.completion_tokens,
-        "usd": answer.usd,
-        "cached": answer.cached,
-        "model": answer.model,
         **_traced(answer),
     }
 
@@ -301,8 +293,6 @@ def _traced(answer: Answer) -> dict[str, Any]:
             }
             for one in answer.attempts
         ],
-        "confidence": answer.confidence,
-        "turns_left_out": answer.turns_left_out,
     }
 
 

@@ -139,21 +139,11 @@ def _judged(judge: Judge, cases: list[JudgeCase], context: JudgeContext) -> list
 
 def _row(case: JudgeCase, identity: str, metric: str, replicate: int, judgement: Judgement) -> Row:
     return {
+        **vars(judgement),
         "question_id": case.question_id,
         "metric": metric,
         "replicate": replicate,
-        "status": judgement.status,
-        "value": judgement.value,
-        "reason": judgement.reason,
-        "raw": judgement.raw,
         "statements": [one._asdict() for one in judgement.statements],
-        "seconds": judgement.seconds,
-        "prompt_tokens": judgement.prompt_tokens,
-        "completion_tokens": judgement.completion_tokens,
-        "usd": judgement.usd,
-        "cached": judgement.cached,
-        "calls": judgement.calls,
-        "model": judgement.model,
         "case_id": identity,
     }
 

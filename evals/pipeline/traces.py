@@ -22,7 +22,7 @@ from rag_assay.evals.generation.contract import Answer, Passage
 from rag_assay.evals.judging.judge_metrics import JudgedScores
 from rag_assay.evals.pipeline.cell_items import answer_needs, passage_needs, questions_of, read_passages
 from rag_assay.evals.rubrics.human_rating_metrics import PeopleScores
-from rag_assay.evals.study.cells import Cell
+from rag_assay.evals.study.cells import AXES, Cell
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.artifacts import Artifact
@@ -253,10 +253,7 @@ def _about(cell: Cell) -> dict[str, Value | None]:
     return {
         "study": cell.study,
         "cell": cell.key,
-        "chunking": cell.chunking,
-        "embedder": cell.embedder,
-        "retriever": cell.retriever,
-        "generator": cell.generator,
+        **{axis: getattr(cell, axis) for axis in AXES},
     }
 
 

@@ -73,27 +73,32 @@ _COUNTS = frozenset({"labels", "people"})
 _LABELLED = "labelled cases"
 
 
+ByPlace = Mapping[tuple[str | None, str, str | None], Mapping[str, Any]]
+"""Metric, measure and slice -> a row of schemas.JUDGE_CARDS."""
+
+
 @dataclass(frozen=True)
 class CardRow:
     """A metric of a judge: its figures by column, and its catches by kind of mutation.
 
+    by: of agreement with annotators: `people.RUBRIC[.CRITERION]`, or `labelled cases`
     coin: its cases are labelled, but no AUC is significantly above 0.5
     """
 
     metric: str
-    calibrated: bool
     figures: tuple[sections.TableFigure, ...]
-    caught: tuple[sections.TableFigure, ...]
+    by: str = ""
+    calibrated: bool = True
+    caught: tuple[sections.TableFigure, ...] = ()
     coin: bool = False
 
+    @property
+    def warning(self) -> str:
+        return "no better than chance" if self.calibrated and self.coin else self.state
 
-@dataclass(frozen=True)
-class PeopleRow:
-    """Agreement with annotators; by: `people.RUBRIC[.CRITERION]`, or `labelled cases`."""
-
-    metric: str
-    by: str
-    figures: tuple[sections.TableFigure, ...]
+    @property
+    def state(self) -> str:
+        return "" if self.calibrated else stored_rows.UNCALIBRATED
 
 
 @dataclass(frozen=True)
@@ -113,7 +118,7 @@ class Card:
     kinds: tuple[tuple[str, str], ...]
     rows: tuple[CardRow, ...]
     costs: str
-    people: tuple[PeopleRow, ...] = ()
+    people: tuple[CardRow, ...] = ()
 
 
 def judge_cards(data: ReportData) -> tuple[Card, ...]:
@@ -134,36 +139,35 @@ def judges_section(data: ReportData, charts: Sequence[sections.Chart]) -> sectio
         blocks.append(
             card.sentence if card.calibrated else sections.PageParagraph(card.sentence, "uncalibrated")
         )
-        rows = [(sections.TableFigure(row.metric, _warning(row)), *row.figures) for row in card.rows]
-        blocks.append(
-            _card_table(f"Card of the judge {card.judge}", "Metric", [one[:2] for one in COLUMNS], rows)
-        )
+        caption, heads = f"Card of the judge {card.judge}", [one[:2] for one in COLUMNS]
+        warned = Markup('<span class="uncalibrated">{}</span>')
+        rows = [(row, row.warning and warned.format(row.warning), row.figures) for row in card.rows]
+        blocks.append(_card_table(caption, "Metric", heads, rows))
         if card.people:
-            rows = [(sections.TableFigure(row.metric, (row.by,)), *row.figures) for row in card.people]
-            caption = f"Agreement of people with {card.judge}"
-            heads = [one[:2] for one in PEOPLE_COLUMNS]
+            caption, heads = f"Agreement of people with {card.judge}", [one[:2] for one in PEOPLE_COLUMNS]
+            rows = [(row, row.by, row.figures) for row in card.people]
             blocks.append(_card_table(caption, "Agreement with people", heads, rows))
         if card.kinds:
-            rows = [(sections.TableFigure(row.metric), *row.caught) for row in card.rows]
             caption = f"Answers made worse, judged by {card.judge}"
+            rows = [(row, "", row.caught) for row in card.rows]
             blocks.append(_card_table(caption, "Worse caught", card.kinds, rows))
         blocks += [card.costs] if card.costs else []
     return sections.section("judges", blocks)
-
-
-def _warning(row: CardRow) -> tuple[str, ...]:
-    words = stored_rows.UNCALIBRATED if not row.calibrated else "no better than chance" if row.coin else ""
-    return (Markup('<span class="uncalibrated">{}</span>').format(words),) if words else ()
 
 
 def _card_table(
     caption: str,
     first: str,
     columns: Sequence[tuple[str, str]],
-    rows: Sequence[Sequence[sections.TableFigure]],
+    rows: Sequence[tuple[CardRow, str, Sequence[sections.TableFigure]]],
 ) -> sections.Table:
+    """rows: metrics, each with a line below its name, and figures"""
     heads = [sections.Column(title, about=about, is_number=True) for title, about in columns]
-    return sections.Table(caption, [sections.Column(first), *heads], rows, style="groups card")
+    lines = [
+        (sections.TableFigure(row.metric, (small,) if small else ()), *figures)
+        for row, small, figures in rows
+    ]
+    return sections.Table(caption, [sections.Column(first), *heads], lines, style="groups card")
 
 
 def judge_sentences(data: ReportData) -> list[str]:
@@ -187,10 +191,10 @@ def _card(judge: str, data: ReportData) -> Card:
     found = tuple(
         CardRow(
             _title(infos.get(f"{judge}.{metric}"), metric),
-            f"{judge}.{metric}" in known,
             tuple(_first(by_place, metric, places) for _, _, places in COLUMNS),
-            tuple(_caught(by_place, metric, kind) for kind in kinds),
-            f"{judge}.{metric}" in coins,
+            calibrated=f"{judge}.{metric}" in known,
+            caught=tuple(_caught(by_place, metric, kind) for kind in kinds),
+            coin=f"{judge}.{metric}" in coins,
         )
         for metric in metrics
     )
@@ -206,14 +210,14 @@ def _card(judge: str, data: ReportData) -> Card:
     )
 
 
-def _people(rows: pl.DataFrame, infos: Mapping[str, MetricInfo], judge: str) -> Iterator[PeopleRow]:
+def _people(rows: pl.DataFrame, infos: Mapping[str, MetricInfo], judge: str) -> Iterator[CardRow]:
     labelled = rows.filter((pl.col("measure") == "labels") & (pl.col("value") > 0))
     for metric, part in labelled.select("metric", "slice").iter_rows():
         same = (pl.col("metric") == metric) & pl.col("slice").eq_missing(pl.lit(part, pl.String))
         of_part = {row["measure"]: row for row in rows.filter(same).iter_rows(named=True)}
         title = _title(infos.get(f"{judge}.{metric}"), metric)
         figures = tuple(_agreed(of_part, measure, part) for _, _, measure in PEOPLE_COLUMNS)
-        yield PeopleRow(title, part or _LABELLED, figures)
+        yield CardRow(title, figures, part or _LABELLED)
 
 
 def _agreed(rows: Mapping[str, Mapping[str, Any]], measure: str, part: str | None) -> sections.TableFigure:
@@ -251,11 +255,7 @@ def _are(names: Sequence[str]) -> str:
     return "is" if len(names) == 1 else "are"
 
 
-def _first(
-    by_place: Mapping[tuple[str | None, str, str | None], Mapping[str, Any]],
-    metric: str,
-    places: Sequence[_Place],
-) -> sections.TableFigure:
+def _first(by_place: ByPlace, metric: str, places: Sequence[_Place]) -> sections.TableFigure:
     rows = [row for place in places if (row := by_place.get((metric, *place))) is not None]
     if places[0][0] in stored_rows.AGREEMENT_MEASURES:
         rows += [
@@ -282,16 +282,13 @@ def _figure(row: Mapping[str, Any]) -> sections.TableFigure:
     lines = lines if ends == MISSING else [ends, *lines]
     if row["measure"] == "accuracy" and row["reason"]:
         lines.append(row["reason"])
-    if row["slice"] in {"quadratic", "equal labels", "places", "sides", "order"}:
-        lines.append(row["slice"])
-    if row["slice"] and row["slice"].startswith(f"{PEOPLE}."):
+    named = {"quadratic", "equal labels", "places", "sides", "order"}
+    if row["slice"] in named or (row["slice"] or "").startswith(f"{PEOPLE}."):
         lines.append(row["slice"])
     return sections.TableFigure(text, tuple(lines), row["reason"] or "")
 
 
-def _caught(
-    by_place: Mapping[tuple[str | None, str, str | None], Mapping[str, Any]], metric: str, kind: str
-) -> sections.TableFigure:
+def _caught(by_place: ByPlace, metric: str, kind: str) -> sections.TableFigure:
     row, tied = by_place.get((metric, "caught", kind)), by_place.get((metric, "tied", kind))
     if row is None:
         return sections.missing("this metric need not detect it")
@@ -301,7 +298,7 @@ def _caught(
     return sections.TableFigure(found.text, (*found.small, f"{percent(tied['value'])} as high"), found.why)
 
 
-def _costs(by_place: Mapping[tuple[str | None, str, str | None], Mapping[str, Any]]) -> str:
+def _costs(by_place: ByPlace) -> str:
     def of(measure: str) -> float | None:
         row = by_place.get((None, f"{measure}_per_1000", None))
         return row["value"] if row else None
@@ -335,7 +332,7 @@ def _in_a_line(card: Card) -> str:
             )
             if (figure := figures[title]).text != MISSING
         ]
-        state = "" if row.calibrated else f" ({stored_rows.UNCALIBRATED})"
+        state = f" ({row.state})" if row.state else ""
         parts.append(f"{row.metric}{state}: {', '.join(shown) or 'nothing was measured'}")
     return f"{card.judge}, {card.about}: {'; '.join(parts)}."
 
