@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import polars as pl
@@ -39,9 +38,6 @@ from rag_assay.warehouse.spans import Span
 
 if TYPE_CHECKING:
     import duckdb
-
-
-_KNOWN: WeakKeyDictionary[ReportData, Mapping[str, RunningCost]] = WeakKeyDictionary()
 
 
 Cost = Mapping[str, float]
@@ -92,7 +88,8 @@ def costs_section(
     columns = [Column(words("cell"), style="cell")]
     for metric in metrics:
         pair = ("p50", "p95") if metric.unit == "s" else (words("how_mean"), words("how_sum"))
-        columns += [one for what in pair for one in numbers(metric.title, unit=_joined(what, metric.unit))]
+        units = [", ".join(filter(None, (what, metric.unit))) for what in pair]
+        columns += [Column(metric.title, unit, is_number=True) for unit in units]
     columns += [
         *numbers(words("questions")),
         *(numbers(words("answers"), unit=f"{words('how_sum')}, US$") if usd else []),
@@ -121,14 +118,9 @@ def costs_section(
     return section("costs", [table], language=language)
 
 
-def _joined(*parts: str) -> str:
-    return ", ".join(filter(None, parts))
-
-
+@lru_cache(maxsize=2)  # a page shows them in its leaderboard and in its verdict
 def running(data: ReportData) -> Mapping[str, RunningCost]:
-    if data not in _KNOWN:
-        _KNOWN[data] = running_costs(data.scores, data.answers, seconds_metrics(data.metrics), data.unpriced)
-    return _KNOWN[data]
+    return running_costs(data.scores, data.answers, seconds_metrics(data.metrics), data.unpriced)
 
 
 def seconds_metrics(metrics: Iterable[Metric | MetricInfo]) -> list[str]:

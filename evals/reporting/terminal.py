@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
@@ -44,15 +43,6 @@ CELL_WIDTH = 28  # a longer name folds, so that a second metric has room
 _GAP = 2  # between two columns
 
 
-@dataclass(frozen=True)
-class Layout:
-    """What a table has room for: metrics, the primary one first, and a cell's name whole or split by axes."""
-
-    metrics: tuple[MetricInfo, ...]
-    axes: tuple[str, ...]
-    split: bool
-
-
 def leaderboard_table(data: ReportData, width: int = 100, rows: int = ROWS) -> RenderableType:
     """Return what a reader must know of a leaderboard, its first rows, and last the verdict.
 
@@ -60,8 +50,8 @@ def leaderboard_table(data: ReportData, width: int = 100, rows: int = ROWS) -> R
     """
     subset = main_subset(data)
     parts: list[RenderableType] = []
-    layout = _layout(data, subset.standings[:rows], width)
-    parts += [_text(line, "dim") for line in _footnotes(data, subset, layout, rows)]
+    table, metrics = _table(data, subset.standings[:rows], width)
+    parts += [_text(line, "dim") for line in _footnotes(data, subset, metrics, rows)]
     parts += [_text(_in_a_line(data, other), "dim") for other in subsets(data)[1:]]
     parts += [_text(one, "dim") for one in effects_words(effects(data, in_short=True))[:EFFECTS]]
     at_length = contexts(data)
@@ -76,7 +66,7 @@ def leaderboard_table(data: ReportData, width: int = 100, rows: int = ROWS) -> R
     parts += [_text(one, "yellow") for one in left_out_sentences(data)]
     parts += [_text(data.part, "bold yellow")] if data.part else []
     if subset.standings:
-        parts += ["", _text(_title(data, subset), "bold"), _table(subset.standings[:rows], layout, width)]
+        parts += ["", _text(_title(data, subset), "bold"), table]
     decision, *why = data.verdict.sentences
     return Group(*parts, _text(decision, "bold"), _text(" ".join(why)))
 
@@ -92,32 +82,6 @@ def _in_a_line(data: ReportData, subset: Subset) -> str:
     return f"{name}; first {label} with {data.primary.title} {_primary(result, data.primary)}."
 
 
-def _layout(data: ReportData, standings: Sequence[CellStanding], width: int) -> Layout:
-    axes = varying_axes(standings)
-    names = [standing.cell.label(axes) for standing in standings]
-    room = width - 2 - 3 - (_GAP + len("coverage")) - _GAP - min(CELL_WIDTH, max(map(len, names), default=4))
-    metrics: list[MetricInfo] = []
-    for metric in data.metrics[:MOST_METRICS]:
-        room -= _GAP + _metric_width(metric, standings, metric is data.primary)
-        if metrics and room < 0:
-            break
-        metrics.append(metric)
-        left = room
-    parts = sum(
-        _GAP + max([len(axis), *(len(getattr(standing.cell, axis) or MISSING) for standing in standings)])
-        for axis in axes
-    )
-    return Layout(
-        tuple(metrics), axes, parts <= left + _GAP + min(CELL_WIDTH, max(map(len, names), default=4))
-    )
-
-
-def _metric_width(metric: MetricInfo, standings: Sequence[CellStanding], primary: bool) -> int:
-    write = _primary if primary else _value
-    values = [len(write(standing.results.get(metric.name), metric)) for standing in standings]
-    return max([*values, *(len(word) for word in metric.heading.split())])
-
-
 def _title(data: ReportData, subset: Subset) -> str:
     questions = several(subset.n(data.primary), "question")
     if subset.name == ALL:
@@ -125,31 +89,42 @@ def _title(data: ReportData, subset: Subset) -> str:
     return f"{subset.name[:1].upper()}{subset.name[1:]}: cells are compared on these {questions} only"
 
 
-def _table(standings: Sequence[CellStanding], layout: Layout, width: int) -> Table:
+def _table(data: ReportData, standings: Sequence[CellStanding], width: int) -> tuple[Table, int]:
+    """Return a table, and how many metrics it has room for; a cell's name is split by axes if that fits."""
+    axes, primary = varying_axes(standings), data.primary
+    names = [one.cell.label(axes) for one in standings]
+    widest = min(CELL_WIDTH, max(map(len, names), default=4))
+    left = room = width - 2 - 3 - (_GAP + len("coverage")) - _GAP - widest
+    metrics: list[tuple[str, int, list[str]]] = []
+    for metric in data.metrics[:MOST_METRICS]:
+        write = _primary if metric is primary else _value
+        values = [write(one.results.get(metric.name), metric) for one in standings]
+        least = max(map(len, (*values, *metric.heading.split())))
+        room -= _GAP + least
+        if metrics and room < 0:
+            break
+        metrics.append((metric.heading, least, values))
+        left = room
+    parts = {axis: [getattr(one.cell, axis) or MISSING for one in standings] for axis in axes}
+    needed = sum(_GAP + max(map(len, (axis, *texts))) for axis, texts in parts.items())
+    is_split = needed <= left + _GAP + widest
     table = Table(box=SIMPLE_HEAD, width=width, padding=(0, 0, 0, 1), pad_edge=False, header_style="bold")
     table.add_column("#", justify="right", no_wrap=True, min_width=2)
-    for name in layout.axes if layout.split else ["cell"]:
-        table.add_column(name, overflow="fold", ratio=None if layout.split else 1, no_wrap=layout.split)
-    for metric in layout.metrics:
-        least = _metric_width(metric, standings, metric is layout.metrics[0])
-        table.add_column(_text(metric.heading), justify="right", overflow="fold", width=least)
+    for name in axes if is_split else ["cell"]:
+        table.add_column(name, overflow="fold", ratio=None if is_split else 1, no_wrap=is_split)
+    for heading, least, _ in metrics:
+        table.add_column(_text(heading), justify="right", overflow="fold", width=least)
     table.add_column("coverage", justify="right", no_wrap=True)
-    for standing in standings:
-        table.add_row(*_row(standing, layout))
-    return table
-
-
-def _row(standing: CellStanding, layout: Layout) -> list[RenderableType]:
-    cell, metrics = standing.cell, layout.metrics
-    parts = [getattr(cell, axis) or MISSING for axis in layout.axes]
-    primary = standing.results.get(metrics[0].name)
-    return [
-        _text(MISSING if standing.rank is None else f"{SIGNS.get(_standing(primary), '')}{standing.rank}"),
-        *(_text(name) for name in (parts if layout.split else [cell.label(layout.axes)])),
-        _text(_primary(primary, metrics[0])),
-        *(_text(_value(standing.results.get(metric.name), metric)) for metric in metrics[1:]),
-        _text(percent(standing.coverage(metrics[0]))),
+    signs = [SIGNS.get(_standing(one.results.get(primary.name)), "") for one in standings]
+    ranks = [
+        MISSING if one.rank is None else f"{sign}{one.rank}"
+        for one, sign in zip(standings, signs, strict=True)
     ]
+    shown = [*(parts.values() if is_split else [names]), *(values for *_, values in metrics)]
+    shares = [percent(one.coverage(primary)) for one in standings]
+    for row in zip(ranks, *shown, shares, strict=True):
+        table.add_row(*map(_text, row))
+    return table, len(metrics)
 
 
 def _standing(result: Result | None) -> Standing | None:
@@ -164,7 +139,7 @@ def _value(result: Result | None, metric: MetricInfo) -> str:
     return MISSING if result is None else result.written(metric.unit)
 
 
-def _footnotes(data: ReportData, subset: Subset, layout: Layout, rows: int) -> list[str]:
+def _footnotes(data: ReportData, subset: Subset, metrics: int, rows: int) -> list[str]:
     lines = []
     if any(
         not result.covered for standing in subset.standings[:rows] for result in standing.results.values()
@@ -185,7 +160,7 @@ def _footnotes(data: ReportData, subset: Subset, layout: Layout, rows: int) -> l
     left_out = len(subset.standings) - rows
     if left_out > 0:
         lines.append(f"{several(left_out, 'further pipeline')} in the report.")
-    hidden = data.metrics[len(layout.metrics) :]
+    hidden = data.metrics[metrics:]
     if hidden:
         lines.append(f"Not shown here: {', '.join(metric.title for metric in hidden)}.")
     return lines

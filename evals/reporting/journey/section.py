@@ -229,24 +229,17 @@ def _lost(data: ReportData, rows: JourneyRows, place: Mapping[str, int]) -> list
     return ["".join(signs[ranking]) for ranking in place]
 
 
-@dataclass(frozen=True)
-class JourneyLink:
-    """A question in a list; why: it is in the list"""
-
-    link: str
-    text: str
-    language: str | None
-    why: str
-
-
 @dataclass(frozen=True, eq=False)
 class Journeys:
-    """worst: questions that most cells miss; disputed: those that are most disputed, by `measures`"""
+    """worst: questions that most cells miss; disputed: those that are most disputed, by `measures`
+
+    Of each question: link, text, language, and why it is in the list.
+    """
 
     packs: ReportPacks
     questions: int
-    worst: tuple[JourneyLink, ...]
-    disputed: tuple[JourneyLink, ...]
+    worst: tuple[Mapping[str, Any], ...]
+    disputed: tuple[Mapping[str, Any], ...]
     measures: tuple[tuple[str, str], ...]
 
 
@@ -275,13 +268,17 @@ def journeys(data: ReportData, labels: Mapping[str, str], hardest: Sequence[Hard
 _SHOWN = pl.col("question_id", "question", "language")
 
 
-def _worst(one: HardQuestion, data: ReportData) -> JourneyLink:
+def _worst(one: HardQuestion, data: ReportData) -> dict[str, Any]:
     missed = f"missed by {one.missed} of {several(one.cells, 'cell')}"
     mean = f"mean {data.primary.title} {one.mean:.3f}".replace("-", "−")
     return _listed(one.question, f"{missed}, {mean}" if data.primary.worst is not None else mean)
 
 
-def _listed(question: Mapping[str, object], why: str) -> JourneyLink:
-    text = truncate(str(question["question"]), limits.UNFOUND_CHARACTERS)
-    language = question["language"]
-    return JourneyLink(link_of(str(question["question_id"])), text, str(language) if language else None, why)
+def _listed(question: Mapping[str, Any], why: str) -> dict[str, Any]:
+    text = truncate(question["question"], limits.UNFOUND_CHARACTERS)
+    return {
+        "link": link_of(question["question_id"]),
+        "text": text,
+        "language": question["language"],
+        "why": why,
+    }
