@@ -101,6 +101,9 @@ class CardRow:
         return "" if self.calibrated else stored_rows.UNCALIBRATED
 
 
+_Line = tuple[CardRow, str, tuple[sections.TableFigure, ...]]  # a metric, what stands below its name, figures
+
+
 @dataclass(frozen=True)
 class Card:
     """One judge.
@@ -141,7 +144,9 @@ def judges_section(data: ReportData, charts: Sequence[sections.Chart]) -> sectio
         )
         caption, heads = f"Card of the judge {card.judge}", [one[:2] for one in COLUMNS]
         warned = Markup('<span class="uncalibrated">{}</span>')
-        rows = [(row, row.warning and warned.format(row.warning), row.figures) for row in card.rows]
+        rows: list[_Line] = [
+            (row, row.warning and warned.format(row.warning), row.figures) for row in card.rows
+        ]
         blocks.append(_card_table(caption, "Metric", heads, rows))
         if card.people:
             caption, heads = f"Agreement of people with {card.judge}", [one[:2] for one in PEOPLE_COLUMNS]
@@ -159,9 +164,8 @@ def _card_table(
     caption: str,
     first: str,
     columns: Sequence[tuple[str, str]],
-    rows: Sequence[tuple[CardRow, str, Sequence[sections.TableFigure]]],
+    rows: Sequence[_Line],
 ) -> sections.Table:
-    """rows: metrics, each with a line below its name, and figures"""
     heads = [sections.Column(title, about=about, is_number=True) for title, about in columns]
     lines = [
         (sections.TableFigure(row.metric, (small,) if small else ()), *figures)
