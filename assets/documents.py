@@ -85,11 +85,12 @@ class Documents(Stage):
 
     def recipes(self, key: str) -> dict[str, str]:
         """Return the digest of what cleaning takes from outside the pages. That is the source's name, part of
-        document ids, its language or the detector, and the model for missing dates.
+        document ids, its language or the detector, the model for missing dates, and whether links are kept.
         """
         source = self.sources[key]
-        date_models = [identity_of(source.date_by)] if source.date_by else []
-        return {f"cleaning.{key}": digest([key, source.language, detector(), *date_models])}
+        further = [identity_of(source.date_by)] if source.date_by else []
+        further += ["links"] if source.links == "keep" else []
+        return {f"cleaning.{key}": digest([key, source.language, detector(), *further])}
 
     def identity(self, key: str, store: ArtifactStore) -> str:
         """Return the digest of the inputs, and of the previous build whose versions it carries on, so that a
@@ -114,7 +115,9 @@ class Documents(Stage):
         bring_pages(work.home, key)
         bring_bodies(work.home, read_manifest(work.home, key))
         with _dating(key, self.sources[key].date_by, work) as dating:
-            cleaning = Cleaning(key, work.home, self.sources[key].language, parts, dating=dating)
+            source = self.sources[key]
+            keeps = source.links == "keep"
+            cleaning = Cleaning(key, work.home, source.language, parts, dating=dating, links=keeps)
             batches = cleaning.run(read_manifest(work.home, key), known, work.progress)
             write_batches(tally.documents_of(batches), DOCUMENTS, folder / "documents.parquet")
         dropped = pl.concat([pl.DataFrame(schema=DROPPED), *tally.dropped]).sort("url")

@@ -29,6 +29,10 @@ _ORIGIN = {
 _OF_SPIDERS = ("domains", "allow", "deny", "allow_private", "sitemap_only", "login")
 
 
+def _is_drop(links: str) -> bool:
+    return links == "drop"
+
+
 def _is_auto(render: str) -> bool:
     return render == "auto"
 
@@ -144,6 +148,7 @@ class Source(Strict):
     lines: a passage a line, for the reader `text`
     columns: what the passages of `jsonl`, `table` and `folder` call text, title, url, id and date
     text_column, title_column, url_column, id_column, date_column: the same of one each, for `table`
+    links: with `keep`, links of web pages are written as Markdown: `[text](address)`
     date_by: the language model that is called for a publication date if nothing else gives one; default: none
     schedule: cron expression of the re-crawl, in UTC; its Dagster schedule is off until somebody starts it
     """
@@ -172,6 +177,7 @@ class Source(Strict):
     date_column: str | None = None
     mirror: Literal["sample_site"] | None = None
     language: Annotated[str, Field(pattern="^[a-z]{2}$")] | None = None
+    links: Annotated[Literal["drop", "keep"], Field(exclude_if=_is_drop)] = "drop"
     date_by: DateBy | None = None
     delay: Annotated[float, Field(ge=0)] = 0.7
     contact: str | None = None

@@ -241,8 +241,8 @@ class MainContent:
         for block in self._blocks:
             for node in block.path:
                 if node.tag in {"ul", "ol", "dl", "table"}:
-                    here = sum(target.startswith("#") for target in block.targets)
-                    links[node].update(all=len(block.targets), here=here, linked=block.linked)
+                    here = sum(link.target.startswith("#") for link in block.links)
+                    links[node].update(all=len(block.links), here=here, linked=block.linked)
         return {
             node
             for node, found in links.items()
@@ -358,7 +358,7 @@ def _is_linked(block: PageBlock) -> bool:
 def _ends_no_text(block: PageBlock, before: PageBlock) -> bool:
     if block.kind == "heading" or (_RIGHTS.match(block.text) and len(block.words) <= 40):
         return True
-    is_links = block.kind == "text" and len(block.targets) >= 2 and _is_linked(block)
+    is_links = block.kind == "text" and len(block.links) >= 2 and _is_linked(block)
     return is_links and before.kind != "heading"
 
 

@@ -285,6 +285,7 @@ class Cleaning:
     parts: Path
     workers: int | None = None
     dating: Dating | None = None
+    links: bool = False
 
     def pages(self, manifest: pl.DataFrame) -> pl.DataFrame:
         stored = manifest.filter(pl.col("sha256").is_not_null()).select(
@@ -293,7 +294,10 @@ class Cleaning:
         rows = stored.iter_rows(named=True)
         date_model = self.date_model
         named = [
-            (doc_id(self.source, page), page_key(self.source, page, self.language, date_model))
+            (
+                doc_id(self.source, page),
+                page_key(self.source, page, self.language, date_model, links=self.links),
+            )
             for page in rows
         ]
         return stored.with_columns(
@@ -309,7 +313,7 @@ class Cleaning:
         """Clean the pages of a manifest, those aside that are known, in the order of their document ids."""
         pages = self.pages(manifest)
         done = 0
-        clean = partial(clean_some, self.source, self.home, self.language, self.date_model)
+        clean = partial(clean_some, self.source, self.home, self.language, self.date_model, self.links)
         with _workers(self._worker_count(pages, known), clean) as give:
             for number, pending in enumerate(_ahead(_pending_batches(pages, known, give))):
                 cleaned: list[Cleaned] = []
@@ -334,9 +338,14 @@ class Cleaning:
 
 
 def clean_some(
-    source: str, home: Home, language: str | None, date_by: str | None, pages: Sequence[Page]
+    source: str,
+    home: Home,
+    language: str | None,
+    date_by: str | None,
+    links: bool,
+    pages: Sequence[Page],
 ) -> list[Cleaned]:
-    return [clean_page(source, page, home, language, date_by) for page in pages]
+    return [clean_page(source, page, home, language, date_by, links=links) for page in pages]
 
 
 class _PendingBatch(NamedTuple):

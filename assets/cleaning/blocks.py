@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from lxml import etree
 
@@ -167,13 +167,21 @@ _TEX = {
 }
 
 
+class Link(NamedTuple):
+    """A link with the text between it and the link before it in the same block."""
+
+    text: str
+    target: str
+    before: str
+
+
 @dataclass
 class PageBlock:
     """A block of a page.
 
     level: of a heading, 1 to 6; 0 for others
     mark: prefix of its first line, as `- `
-    linked: words that are links; targets: where these lead
+    linked: words that are links; links: their texts, where they lead, and what stands before each
     path: its element and all above it, from the inside out
     """
 
@@ -183,7 +191,7 @@ class PageBlock:
     level: int = 0
     mark: str = ""
     linked: int = 0
-    targets: list[str] = field(default_factory=list)
+    links: list[Link] = field(default_factory=list)
 
     @cached_property
     def words(self) -> list[str]:
@@ -249,7 +257,8 @@ class _Reader:
     def __init__(self) -> None:
         self.blocks: list[PageBlock] = []
         self._gathered: list[str] = []
-        self._targets: list[str] = []
+        self._links: list[Link] = []
+        self._since = 0  # where in the gathered text the last link ends
         self._linked = 0
         self._lists: list[int | None] = []  # the next number of each open list, None for bullets
         self._kind: BlockKind = "text"
@@ -306,13 +315,13 @@ class _Reader:
             self._append(PageBlock(self._kind, text, _path(self._holder), mark=self._mark))
             if self._kind != "quote":  # what follows in the same item stands below its text
                 self._mark = " " * len(self._mark)
-        self._linked, self._targets = 0, []
+        self._linked, self._links, self._since = 0, [], 0
 
     def _append(self, block: PageBlock) -> None:
         blanks = "" if block.kind != "code" else block.text[: len(block.text) - len(block.text.lstrip(" \t"))]
         block.text = blanks + tidy(repair_encoding(block.text))
-        block.linked, block.targets = self._linked, self._targets
-        self._linked, self._targets = 0, []
+        block.linked, block.links = self._linked, self._links
+        self._linked, self._links, self._since = 0, [], 0
         if block.text.strip():
             self.blocks.append(block)
 
@@ -365,7 +374,8 @@ class _Reader:
         if "#" in target and _ANCHOR.fullmatch(text):
             del self._gathered[begin:]
         elif text and target:
-            self._targets.append(target)
+            self._links.append(Link(text, target, "".join(self._gathered[self._since : begin])))
+            self._since = len(self._gathered)
             self._linked += len(words_of(text))
 
     def _picture(self, node: Element) -> None:
@@ -388,16 +398,16 @@ class _Reader:
             self._whole(caption, "caption", depth)
         for row, cells in _grid(table):
             texts: list[str] = []
-            linked, targets = 0, []
+            linked, links = 0, list[Link]()
             for cell in cells:
                 inner = _Reader()
                 if cell is not None:
                     inner._inside(cell, depth + 1)
                 texts.append(collapse_whitespace(" ".join(b.mark.strip() + b.text for b in inner.blocks)))
                 linked += sum(block.linked for block in inner.blocks)
-                targets += [target for block in inner.blocks for target in block.targets]
+                links += [link for block in inner.blocks for link in block.links]
             if any(texts):
-                self._linked, self._targets = linked, targets
+                self._linked, self._links = linked, links
                 self._append(PageBlock("row", " | ".join(texts), _path(row)))
 
 

@@ -20,7 +20,7 @@ _BESIDE_CLASS = re.compile(  # whole parts: "withsidebar" lays out the text, and
     r"|(?:local|page)?toc(?:tree)?|footer|related|breadcrumbs?)(?:$|[\s_-])"
 )
 _BESIDE_ID = re.compile(r"(?:^|[\s_-])(?:toc|footer)(?:$|[\s_-])")
-KINDS = ("headings", "items", "definitions", "rows", "code", "images", "charts", "formulas")
+KINDS = ("headings", "items", "definitions", "rows", "code", "images", "charts", "formulas", "links")
 _OF_BLOCKS = {
     "heading": "headings", "item": "items", "term": "definitions", "definition": "definitions",
     "row": "rows", "code": "code",
@@ -48,6 +48,10 @@ def is_beside(node: Element) -> bool:
             and not _holds_main(node)
         )
     )
+
+
+def is_navigation(block: PageBlock) -> bool:
+    return block.linked >= _LINKED * len(block.words)
 
 
 def _holds_main(node: Element) -> bool:
@@ -105,6 +109,9 @@ class PageComparison:
         for picture, is_kept in self._pictures().items():
             yield BlockOutcome("image", _description(picture), "images", is_kept)
 
+    def content(self) -> list[PageBlock]:
+        return [block for block in self.blocks if not self._is_beside(block.path)]
+
     @cached_property
     def _is_beside(self) -> Callable[[tuple[Element, ...]], bool]:
         return within(is_beside)
@@ -123,7 +130,7 @@ class PageComparison:
             kind = _OF_BLOCKS.get(block.kind)
             if kind is None or not block.words or self._is_beside(block.path):
                 continue
-            if kind != "definitions" and block.linked >= _LINKED * len(block.words):
+            if kind != "definitions" and is_navigation(block):
                 continue
             if block.level == 1 and not is_title_known:
                 continue

@@ -18,6 +18,7 @@ from rag_assay.assets.cleaning.epub import clean_epub
 from rag_assay.assets.cleaning.eurlex.cleaner import clean_eurlex, is_eurlex, notice_of
 from rag_assay.assets.cleaning.fidelity import PageComparison
 from rag_assay.assets.cleaning.language import detector, language_of
+from rag_assay.assets.cleaning.links import with_links
 from rag_assay.assets.cleaning.mail import clean_eml, clean_msg
 from rag_assay.assets.cleaning.notebooks import clean_notebook
 from rag_assay.assets.cleaning.office import clean_docx, clean_pptx, clean_xlsx
@@ -170,12 +171,20 @@ class Cleaned(NamedTuple):
     dropped: dict[str, Any] | None
 
 
-def page_key(source: str, page: dict[str, Any], language: str | None, date_by: str | None = None) -> str:
+def page_key(
+    source: str,
+    page: dict[str, Any],
+    language: str | None,
+    date_by: str | None = None,
+    *,
+    links: bool = False,
+) -> str:
     """Digest everything that a page's document depends on: what was fetched (not when), and how it is
     cleaned.
     """
     fetched = [page[name] for name in ("url", "content_type", "sha256", "fields")]
-    return digest([CODE_VERSION, detector(), source, language, fetched, *([date_by] if date_by else [])])
+    further = [*([date_by] if date_by else []), *(["links"] if links else [])]
+    return digest([CODE_VERSION, detector(), source, language, fetched, *further])
 
 
 def doc_id(source: str, page: dict[str, Any]) -> str:
@@ -192,15 +201,21 @@ def doc_id(source: str, page: dict[str, Any]) -> str:
 
 
 def clean_page(
-    source: str, page: dict[str, Any], home: Home, language: str | None, date_by: str | None = None
+    source: str,
+    page: dict[str, Any],
+    home: Home,
+    language: str | None,
+    date_by: str | None = None,
+    *,
+    links: bool = False,
 ) -> Cleaned:
     """Clean one stored page; a page without a document is a drop with its reason. A drop that may succeed
     later (damaged bytes, a lack of system resources) has no page key.
     """
-    key = page_key(source, page, language, date_by)
+    key = page_key(source, page, language, date_by, links=links)
     row = {"source": source, "url": page["url"]}
     try:
-        return Cleaned({**_document(source, page, home, language), "page_key": key}, None)
+        return Cleaned({**_document(source, page, home, language, links=links), "page_key": key}, None)
     except UnusablePage as reason:
         return Cleaned(None, {**row, "reason": str(reason), "page_key": key})
     except CorruptFileError as damage:
@@ -220,7 +235,9 @@ def may_pass(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno is not None)
 
 
-def _document(source: str, page: dict[str, Any], home: Home, language: str | None) -> dict[str, Any]:
+def _document(
+    source: str, page: dict[str, Any], home: Home, language: str | None, *, links: bool
+) -> dict[str, Any]:
     fields: dict[str, Any] = json.loads(page["fields"] or "{}")
     draft = draft_of(page, read_body(home, page["sha256"]))
     as_it_is = draft.repaired or "id" in fields  # passages are data sets
@@ -228,6 +245,9 @@ def _document(source: str, page: dict[str, Any], home: Home, language: str | Non
     if "id" not in fields and (words := count_words(text)) < MIN_WORDS:
         raise UnusablePage(f"too short: {words} {'word' if words == 1 else 'words'}")
     detected, language_source = language_of(language, draft.language, text)
+    if links and text == draft.text:
+        draft = with_links(draft, page["url"])
+        text = draft.text
     published, date_source = _published_at(page, fields, draft)
     metadata = {
         **draft.metadata,
