@@ -116,6 +116,8 @@ NAME = rf"{_WORD}(?: (?:{_PARTICLES} )*{_WORD}){{0,4}}"
 """A name as a regular expression: one to five words that begin with a capital, particles between them."""
 
 _LEAD = re.compile(r"(?:von|by|text|autor(?:in)?|author|words|written by|ein beitrag von)\b[:\s]\s*", re.I)
+_FIRST_WORD = re.compile(r"(\w+)[^\w&]")
+_LEADS = frozenset("von by text autor autorin author words written ein".split())  # noqa: SIM905 -- readable
 _COMMAS = re.compile(r"\s*[,;|/]\s+|\s*;\s*")
 _AND = re.compile(r"\s+(?:und|and|&|et|y|mit)\s+")
 _AFTER = frozenset("jr sr md m.d phd ph.d dr esq ii iii llm mba".split())  # noqa: SIM905 -- readable
@@ -191,15 +193,12 @@ def _shown(root: Element, sites: set[str]) -> tuple[str, ...]:
 
 
 def _may_lead(node: Element) -> bool:
-    """Return whether an element's text begins with a letter that `_LEAD` begins with, or an entity."""
-    return next(
-        (
-            text[0] in "vbtaweVBTAWE&"
-            for part in node.itertext()
-            if (text := without_invisible(part).lstrip())
-        ),
-        False,
-    )
+    """Return whether an element's text may begin with a word that `_LEAD` begins with, or with an entity."""
+    for part in node.itertext():
+        if text := without_invisible(part).lstrip():
+            word = _FIRST_WORD.match(text)
+            return word[1].casefold() in _LEADS if word else text[0] in "vbtaweVBTAWE&"
+    return False
 
 
 def names_in(text: str) -> list[str]:
