@@ -84,11 +84,9 @@ def cleaned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     urls: list[str] = []
     sound = page_cleaner.clean_page
 
-    def counting(
-        source: str, page: dict[str, Any], home: Home, language: str | None, date_by: str | None
-    ) -> page_cleaner.Cleaned:
+    def counting(source: str, page: dict[str, Any], *settings: Any, **options: Any) -> page_cleaner.Cleaned:
         urls.append(page["url"])
-        return sound(source, page, home, language, date_by)
+        return sound(source, page, *settings, **options)
 
     monkeypatch.setattr(batches, "clean_page", counting)
     return urls
