@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from importlib.machinery import ModuleSpec
-from importlib.util import find_spec, module_from_spec
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import module_from_spec
 from threading import RLock
 from types import ModuleType
 from typing import Any
@@ -74,12 +74,21 @@ class _Imported:
 
 
 def import_lazily(*packages: str) -> None:
-    """Let `import NAME` of these top-level packages do nothing yet; to be called while one thread runs."""
+    """Let `import NAME` of these do nothing yet; to be called while one thread runs.
+
+    A part (`package.part`) follows its package.
+    """
     if _Parts not in sys.meta_path:
         sys.meta_path.insert(0, _Parts)
     for name in packages:
-        spec = None if name in sys.modules else find_spec(name)
+        package, _, part = name.rpartition(".")
+        whole = sys.modules.get(package)
+        if name in sys.modules or (part != name and type(whole) is not _LazyModule):
+            continue
+        spec = PathFinder.find_spec(name, whole.__path__ if whole else None)
         if spec is not None:
             module = module_from_spec(spec)
             module.__class__ = _LazyModule
             sys.modules[name] = module
+            if whole:
+                setattr(whole, part, module)

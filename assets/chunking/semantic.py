@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from rag_assay.assets.chunking.contract import Chunker, ChunkerInput, ChunkSpan,
 from rag_assay.assets.chunking.ruler import fit_chunks, fits
 from rag_assay.assets.chunking.sentences import Units
 
-Floats = npt.NDArray[np.float64]
+Floats: TypeAlias = "npt.NDArray[np.float64]"
 Breakpoint = Literal["percentile", "standard_deviation", "interquartile", "gradient"]
 
 AMOUNTS: dict[str, float] = {"percentile": 90, "standard_deviation": 3, "interquartile": 1.5, "gradient": 90}

@@ -13,7 +13,6 @@ from rag_assay.assets.tokenization.tokenizer import load_tokenizer
 from rag_assay.warehouse.encodable import all_encodable
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.identity import sha256_text
-from rag_assay.warehouse.inference.embedding_api import EmbeddingApi
 
 if TYPE_CHECKING:
     from rag_assay.assets.embedding.embedder import EmbedderRecipe, Matrix
@@ -31,6 +30,8 @@ class ApiEmbedder:
             raise ValueError("the recipe names no api")
         self.recipe = recipe
         self.tokenizer = load_tokenizer(folder) if folder else None
+        from rag_assay.warehouse.inference.embedding_api import EmbeddingApi
+
         self.server = EmbeddingApi(
             recipe.model,
             base=recipe.api.base,

@@ -18,10 +18,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+import numpy.typing as npt
 
 from rag_assay.evals.human.queue import Queue, QueuedItem, queue_version, read_queue
 from rag_assay.evals.rubrics.items import Item
@@ -33,7 +33,7 @@ from rag_assay.warehouse.paths import Home
 MOST_LIKELY = 5.0  # how much likelier the most disputed item is drawn than an undisputed one
 _DIGITS = 13  # hex digits that a float holds
 _STEPS = 60  # halvings until t is as near as a float can be
-Floats = NDArray[np.float64]
+Floats: TypeAlias = "npt.NDArray[np.float64]"
 
 
 @dataclass(frozen=True)

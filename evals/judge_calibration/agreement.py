@@ -26,7 +26,7 @@ from rag_assay.evals.statistics.raters import (
     to_the_others,
 )
 
-Flags: TypeAlias = npt.NDArray[np.bool_]
+Flags: TypeAlias = "npt.NDArray[np.bool_]"
 
 
 class RatingOverlap(NamedTuple):

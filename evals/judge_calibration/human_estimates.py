@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ Row = dict[str, Any]
 WANTED = 0.05
 """Half width of the interval that is wanted, as a share of the scale, unless a study says another."""
 _STEPS = 60  # halvings until a factor is as near as a float can be
-Flags = npt.NDArray[np.bool_]
+Flags: TypeAlias = "npt.NDArray[np.bool_]"
 
 
 def judging_metrics(study: Study) -> list[Metric]:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,7 @@ from rag_assay.evals.retrieval.question_words import content
 from rag_assay.evals.retrieval.terms import Bm25Scores, Parameters
 from rag_assay.warehouse.paths import Home
 
-Matrix = npt.NDArray[np.float32]
+Matrix: TypeAlias = "npt.NDArray[np.float32]"
 NEAR = 0.9  # cosine from which on two questions ask the same
 SAME_WORDS = 0.8  # share of the words that two questions have in common, from which on they ask the same
 CROWDED = 0.5  # mean cosine of unrelated texts from which on a model's cosines are put in relation to it

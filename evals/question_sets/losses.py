@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +43,7 @@ _BY_KIND = {
 }
 _SHORTENING = frozenset({"fuse", "rerank", "cut", "deliver"})
 _ORDERING = frozenset({"fuse", "rerank"})
-Mask = npt.NDArray[np.bool_]
+Mask: TypeAlias = "npt.NDArray[np.bool_]"
 
 
 class Fate(NamedTuple):

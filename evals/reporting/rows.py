@@ -26,7 +26,6 @@ from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.statistics import significance
 from rag_assay.evals.statistics.comparison import primary_of
 from rag_assay.evals.statistics.question_clusters import clustering
-from rag_assay.evals.statistics.verdict import Verdict
 from rag_assay.evals.study.cells import Cell
 from rag_assay.evals.study.complexity import unmeasured, unpriced
 from rag_assay.evals.study.grid import Grid
@@ -65,16 +64,6 @@ def leaderboard_rows(study: Study, home: Home) -> pl.DataFrame:
         InputError: the study has not been run, or not as its file is now.
     """
     return stored_result(study, home).board
-
-
-@on_whole_database
-def stored_verdict(study: Study, home: Home, *, as_run: bool = False) -> Verdict:
-    """Return the verdict of a study as its leaderboard was made (`stored_result`).
-
-    Raises:
-        InputError: the study has not been run, or (not ``as_run``) not as its file is now.
-    """
-    return stored_result(study, home, as_run=as_run).verdict
 
 
 @on_whole_database

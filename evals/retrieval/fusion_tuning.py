@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
 from math import comb
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,7 @@ from rag_assay.warehouse.spans import Span
 CODE_VERSION = "2"  # of how weights are chosen
 POINTS = 178
 SAME = 1e-12  # means of the same values differ by rounding errors
-Ints = npt.NDArray[np.int64]
+Ints: TypeAlias = "npt.NDArray[np.int64]"
 
 
 Finish = Callable[[Ranking], Ranking]

@@ -8,8 +8,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-Floats: TypeAlias = npt.NDArray[np.float64]
-Codes: TypeAlias = npt.NDArray[np.int64]
+Floats: TypeAlias = "npt.NDArray[np.float64]"
+Codes: TypeAlias = "npt.NDArray[np.int64]"
 """The number of each question's cluster, from 0 without gaps, shape (questions,)."""
 
 

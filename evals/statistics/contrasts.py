@@ -9,7 +9,7 @@ exact; else some are drawn.
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ from rag_assay.evals.statistics.significance import (
     paired_bootstrap,
 )
 
-Bools = npt.NDArray[np.bool_]
+Bools: TypeAlias = "npt.NDArray[np.bool_]"
 Standing = Literal["tied", "within", "worse"]
 """A cell against its leader; within: the margin."""
 _AT_ONCE = 500  # choices of signs of which the sums of all cells are held at once

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +41,7 @@ def least_of_all(n: int) -> float:
 CONFIDENCE = 0.95
 Z = 1.959963984540054
 """The normal distribution's quantile of a two-sided 95 % interval."""
-Floats = npt.NDArray[np.float64]
+Floats: TypeAlias = "npt.NDArray[np.float64]"
 
 
 class Estimate(NamedTuple):

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from rag_assay.evals.statistics.clusters import Codes, sum_clusters
 
-Floats: TypeAlias = npt.NDArray[np.float64]
-Counts: TypeAlias = npt.NDArray[np.integer]
+Floats: TypeAlias = "npt.NDArray[np.float64]"
+Counts: TypeAlias = "npt.NDArray[np.integer]"
 
 BLOCK = 2_000_000  # numbers held at once in each table of a block: some 16 MB
 KEPT = 10_000_000  # numbers of draws that are kept for what asks for the same ones: 20 MB

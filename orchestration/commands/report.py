@@ -50,12 +50,12 @@ def verdict(
     ] = VerdictFormat.TEXT,
 ) -> None:
     """Print which pipeline to use, how sure that is, and what the data cannot tell."""
-    from rag_assay.evals.reporting.rows import stored_verdict
+    from rag_assay.evals.reporting.stale_results import stored_result
 
     where, named = prepare_home(), set[Path]()
     with remembered(where, named):
         found = study_of(study)
-        decided = stored_verdict(found, where, as_run=True)
+        decided = stored_result(found, where, as_run=True).verdict
         if format is VerdictFormat.JSON:
             print(json.dumps(decided.row(), ensure_ascii=False, indent=2))
         else:

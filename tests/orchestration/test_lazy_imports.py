@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
@@ -78,3 +80,29 @@ def test_what_is_wrong_with_it_is_told_at_each_use(package: Path) -> None:
     for _ in range(2):
         with pytest.raises(ImportError, match="no such library"):
             _ = whole.LAST
+
+
+def test_a_lazy_part_leaves_its_package_alone_until_it_is_used(package: Path) -> None:
+    import_lazily("acme_lazy.other", "acme_lazy.absent", "json.tool")
+    part = import_module("acme_lazy.other")
+    assert "ONE" not in vars(sys.modules["acme_lazy"])
+    assert "acme_lazy.absent" not in sys.modules
+    assert part.FOUND == 3
+    assert sys.modules["acme_lazy"].other is part is sys.modules["acme_lazy.other"]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("command", [["list"], ["check", "demo"]])
+def test_a_look_at_studies_needs_no_numbers(command: list[str], tmp_path: Path) -> None:
+    code = (
+        "import sys; from rag_assay.orchestration import start\n"
+        "try: start.main()\n"
+        "finally: print([type(sys.modules[one]).__name__ for one in ('numpy', 'polars', 'httpx')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *command],
+        env={**os.environ, "ASSAY_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines()[-1] == str(["_LazyModule"] * 3)

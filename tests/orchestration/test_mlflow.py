@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rag_assay.evals.reporting.rows import report_data, stored_verdict
+from rag_assay.evals.reporting.rows import report_data
+from rag_assay.evals.reporting.stale_results import stored_result
 from rag_assay.evals.study.study_file import read_study
 from tests.fakes.commands import assay
 from tests.orchestration.conftest import Finished
@@ -28,7 +29,7 @@ def test_a_result_is_written_once_with_a_run_for_each_cell(finished: Finished, t
     (root,) = [one for one in runs if "mlflow.parentRunId" not in one.data.tags]
     assert first.stdout.strip() == root.info.run_id
     study = read_study(finished.path)
-    verdict = stored_verdict(study, finished.home, as_run=True)
+    verdict = stored_result(study, finished.home, as_run=True).verdict
     assert verdict.sentences[0] in root.data.tags["mlflow.note.content"]
     assert root.data.params == {"seed": str(study.seed), "questions": "3"}
     folder = Path(client.download_artifacts(root.info.run_id, "", str(tmp_path)))

@@ -16,8 +16,9 @@ from rag_assay.evals.reporting.exports import export_table
 from rag_assay.evals.reporting.page import render_html, render_sections
 from rag_assay.evals.reporting.pair_comparison import bases, compare_pair, intervals_of
 from rag_assay.evals.reporting.question_matrix import MatrixFilter, QuestionMatrix
-from rag_assay.evals.reporting.rows import report_data, stored_verdict
+from rag_assay.evals.reporting.rows import report_data
 from rag_assay.evals.reporting.sections import PageSection
+from rag_assay.evals.reporting.stale_results import stored_result
 from rag_assay.evals.reporting.trust import trust_lines
 from rag_assay.evals.statistics.verdict import Verdict
 from rag_assay.evals.study.study_file import read_study
@@ -33,7 +34,7 @@ pytestmark = pytest.mark.models
 
 @pytest.fixture
 def verdict(finished: Finished) -> Verdict:
-    found = stored_verdict(read_study(finished.path), finished.home)
+    found = stored_result(read_study(finished.path), finished.home).verdict
     assert found.leader is not None
     assert found.recommended is not None
     return found

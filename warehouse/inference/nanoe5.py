@@ -15,12 +15,12 @@ import struct
 import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float32]
+Floats: TypeAlias = "npt.NDArray[np.float32]"
 MAGIC = b"E5S1"
 BLOCK = 32  # numbers that share a scale
 _QUANTISED = np.dtype([("scale", "<f2"), ("pairs", "u1", BLOCK // 2)])

@@ -104,15 +104,14 @@ def read_catalogue(
 
 def verdict_rows(study: Study, home: Home) -> dict[str, dict[str, Any]]:
     """Return cell -> its row of the verdict's leaderboard; empty where the study was not measured."""
-    from rag_assay.evals.reporting.rows import leaderboard_rows, stored_verdict
+    from rag_assay.evals.reporting.stale_results import stored_result
 
     with suppress(InputError):
-        verdict = stored_verdict(study, home)
-        rows = leaderboard_rows(study, home).to_dicts()
+        result = stored_result(study, home)
         return {
             row["cell"]: row
-            for row in rows
-            if row["metric"] == verdict.metric and row["subset"] == verdict.subset
+            for row in result.board.to_dicts()
+            if row["metric"] == result.verdict.metric and row["subset"] == result.verdict.subset
         }
     return {}
 

@@ -13,7 +13,8 @@ from typing import Any
 import anyio
 import pytest
 
-from rag_assay.evals.reporting.rows import report_data, stored_verdict
+from rag_assay.evals.reporting.rows import report_data
+from rag_assay.evals.reporting.stale_results import stored_result
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.server.study_tools import RunForm, StudyTools
 from rag_assay.warehouse.errors import AssayError
@@ -49,7 +50,7 @@ def talk(work: Callable[[Any, Call], Awaitable[None]], *arguments: str) -> None:
 
 def test_an_agent_plans_runs_and_looks_at_a_study(finished: Finished) -> None:
     study = read_study(finished.path)
-    verdict = stored_verdict(study, finished.home, as_run=True)
+    verdict = stored_result(study, finished.home, as_run=True).verdict
     words, meaning = (f"t16.minilm.{name}.quote" for name in ("words", "meaning"))
     data = report_data(study, finished.home, with_hits=False)
 
