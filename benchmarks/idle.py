@@ -122,7 +122,7 @@ def folder_mb(folder: Path) -> float:
 def idle(path: Path, what: str, target: str) -> None:
     """Print three runs that have nothing to do, and the parts of a fourth.
 
-    The first is an ordinary one; the others are answered from it.
+    The first is an ordinary one, for calls were added after the last; the others are answered from it.
     """
     for _ in range(3):
         cost = run(path)
@@ -164,6 +164,7 @@ def main() -> None:
         shape = SMALL if options.small else LARGE
         path = study_file(Path(name), *shape)
         print(f"{shape[0] * shape[1] * shape[2]:,} cells, {CALLS:,} calls; built: {run(path)}", flush=True)
+        print(f"the run after it: {run(path)}; target < 1 s", flush=True)
         cache = CallCache(Home(home().root))
         for call in calls(CALLS):
             cache.put(str(call["call_id"]), call)

@@ -4,9 +4,11 @@
 A run that finds everything up to date stores the state of what it has read: of the files that were opened and
 the folders that were listed (both by an audit hook), of all files of the workspace, of the modules that were
 imported, and the environment; and what it printed. It stores nothing if it has started a program (git) or
-asked a server: what those have read is not known. The next `assay run` of the same arguments compares names,
-sizes, times and inodes, and prints its result again, before anything heavy is imported. It is an ordinary run
-where any of them differs or cannot be read. A run stores nothing where an input changed after it began.
+asked a server: what those have read is not known. A run that has built something looks a second time at its
+end, and stores that if everything is up to date by then. The next `assay run` of the same arguments compares
+names, sizes, times and inodes, and prints its result again, before anything heavy is imported. It is an
+ordinary run where any of them differs or cannot be read. A run stores nothing where an input changed after it
+began.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ _VOLATILE = (
     "LINES",
 )  # variables that no result depends on
 _OWN = ("run.lock", FOLDER, "studies")  # parts of the workspace that an idle run writes
+_FOLDER = 2  # facts of a folder: which one, and when an entry of it changed
 _SYSTEM = ("/proc/", "/sys/", "/dev/null", "/dev/urandom", "/dev/tty")
 _MOST = 50_000  # files of a folder beside an input; more are not looked through
 _SLACK = 50_000_000  # nanoseconds: file systems tell times in steps of some milliseconds
@@ -105,7 +108,7 @@ def recorder(root: Path) -> Recorder | None:
             early = [one for one in read if one.startswith(f"{root}/") and os.path.dirname(one) != own]  # noqa: PTH120
             if not _changed_since(_recorder.started, _facts(early, ())):
                 _recorder.before = state
-        _recorder.within = f"{root}/"
+        _recorder.within, _recorder.was_complete = f"{root}/", _recorder.is_complete
     return _recorder
 
 
@@ -159,8 +162,10 @@ class Recorder:
         self.opened: set[str] = set()
         self.listed: set[str] = set()
         self.is_complete = True  # nothing was read that is not heard
+        self.was_complete = True  # before anything was built
         self.printed: list[tuple[str, str]] = []
-        self.before: str | None = None  # the state of the workspace when the run began
+        self.looked = self.started  # when the run began to look what is to be done, the last time
+        self.before: str | None = None  # the state of the workspace then
         self.within: str | None = None  # the workspace, once its state is known: its files are not heard
         sys.addaudithook(self._hear)
 
@@ -175,6 +180,13 @@ class Recorder:
             self.listed.add(os.fsdecode(given[0]))
         elif event in _BEYOND and not (event == "subprocess.Popen" and given[0] in _OF_PYTHON):
             self.is_complete = False
+
+    def look_again(self, root: Path) -> None:
+        """Begin a second look, by a run that has built something: which wrote to the workspace, and may have
+        started crawlers and called models, whose results are there.
+        """
+        self.looked, self.is_complete = time.time_ns() - _SLACK, self.was_complete
+        self.before = None if self.before is None else workspace_state(root)
 
     @contextmanager
     def printing(self) -> Iterator[None]:
@@ -195,7 +207,9 @@ class Recorder:
             return False
         files, folders = self._inputs(root, named)
         facts = _facts(files, folders)
-        if _changed_since(self.started, facts):
+        # Of files, what was read first may be kept in memory; folders are listed again at each look.
+        listed, read = ([one for one in facts if (len(one) == _FOLDER) is is_one] for is_one in (True, False))
+        if _changed_since(self.started, read) or _changed_since(self.looked, listed):
             return False
         record = {
             "version": VERSION,
@@ -217,10 +231,12 @@ class Recorder:
     def _inputs(self, root: Path, named: Iterable[str]) -> tuple[list[str], list[str]]:
         """Return files and folders outside the workspace that decide what a run does, sorted."""
         here, python = f"{root}/", _libraries()
-        scratch = {str(root), tempfile.gettempdir(), os.path.realpath(tempfile.gettempdir())}
+        scratch = {"/dev", str(root), tempfile.gettempdir(), os.path.realpath(tempfile.gettempdir())}
         modules = {file for one in list(sys.modules.values()) if (file := getattr(one, "__file__", None))}
         files = {os.path.abspath(one) for one in {*self.opened, *named}}  # noqa: PTH100 -- of text
-        files = {one for one in files if not one.startswith((here, *_SYSTEM)) and not one.endswith(".pyc")}
+        files = {
+            one for one in files if not f"{one}/".startswith((here, *_SYSTEM)) and not one.endswith(".pyc")
+        }
         # Temporary files are gone; elsewhere one that is not there is looked for again.
         files = {one for one in files if os.path.dirname(one) not in scratch or os.path.exists(one)}  # noqa: PTH110, PTH120
         folders = {os.path.dirname(one) for one in files} | set(map(os.path.abspath, self.listed))  # noqa: PTH120

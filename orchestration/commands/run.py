@@ -194,8 +194,9 @@ def run(  # noqa: PLR0913, PLR0917 - the options of a command
     report = walk(found, where, stages, budgets=budgets, spread=spread)
     last = only if stages is not None and "leaderboard" not in stages else None
     shown = partial(_show_result, found, where, report, gates, last, outputs, before)
-    is_idle = report.unchanged and is_reachable
-    return _remember(recording, whole, where, shown) if recording and is_idle else shown()
+    if recording and report.ok and is_reachable:
+        return _remember(recording, whole, where, shown, is_idle=report.unchanged)
+    return shown()
 
 
 def _forget_answers(study: Study, where: Home) -> None:
@@ -207,17 +208,29 @@ def _forget_answers(study: Study, where: Home) -> None:
     say(f"Called again for all questions: {', '.join(names)}.")
 
 
-def _remember(recording: Recorder, study: Study, where: Home, shown: Callable[[], int]) -> int:
-    """Show a result, and let the next run answer at once if nothing has changed."""
+def _remember(
+    recording: Recorder, study: Study, where: Home, shown: Callable[[], int], *, is_idle: bool
+) -> int:
+    """Show a result, and let the next run answer at once if nothing has changed.
+
+    is_idle: the run has built nothing; else it looks once more what has changed meanwhile
+    """
     from rag_assay.evals.study.run_studies import record_of
     from rag_assay.orchestration.alerts.delivery import channels_of
+    from rag_assay.orchestration.driver import Driver
     from rag_assay.orchestration.settings import instance_folder
     from rag_assay.warehouse.remote import mirror_of
 
+    if not is_idle:
+        recording.look_again(where.root)
     with recording.printing():
         code = shown()
     is_plain = code == DONE and study.search is None and not channels_of(study) and mirror_of(where) is None
-    if is_plain and instance_folder(where) == where.dagster:
+    if (
+        is_plain
+        and instance_folder(where) == where.dagster
+        and (is_idle or Driver(study, where).run().unchanged)
+    ):
         with suppress(OSError, ValueError, KeyError, TypeError):  # the next run is an ordinary one then
             recording.store(where.root, record_of(study, where), map(str, files_of(study)))
     return code

@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import platform
+import shutil
 import socket
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from rag_assay.orchestration import unchanged
 from rag_assay.orchestration.unchanged import Recorder, answer, workspace_state
 from rag_assay.warehouse.paths import Home
 from tests.fakes.commands import assay, assay_process
-from tests.orchestration.conftest import QUESTIONS, Finished, write_study
+from tests.orchestration.conftest import QUESTIONS, TEXTS, Finished, write_study
 
 ARGUMENTS = ("run", "study.yaml")
 HEAVY = ("dagster", "polars", "torch", "numpy", "pyarrow", "duckdb", "pydantic", "typer", "litellm", "scrapy")
@@ -177,6 +178,43 @@ def test_another_situation_leads_to_an_ordinary_run(place: Place, monkeypatch: p
 def test_what_changes_while_it_is_read_is_not_relied_on(place: Place, change: str) -> None:
     assert not place.run(lambda: CHANGES[change](place))
     assert not answer(ARGUMENTS)
+
+
+@pytest.mark.parametrize("change", [None, "the study file", "a document", "a document is added", "a module"])
+def test_a_run_that_builds_is_relied_on_after_a_second_look(place: Place, change: str | None) -> None:
+    """Whatever changes after the first look was perhaps read before, and kept in memory."""
+    recorder = Recorder(ARGUMENTS)
+    recorder.before = workspace_state(place.root)
+    for path in (place.study, *place.documents.iterdir()):
+        path.read_text()
+    place.artifact.write_text("built")
+    subprocess.run([sys.executable, "-c", "a crawler"], check=False, capture_output=True)
+    if change:
+        CHANGES[change](place)
+    assert not recorder.store(place.root, place.record, []), "the workspace is another one than before"
+    recorder.look_again(place.root)
+    os.listdir(place.documents)  # noqa: PTH208 -- the other event
+    assert recorder.store(place.root, place.record, []) is (change is None)
+    assert answer(ARGUMENTS) is (change is None)
+
+
+def test_the_first_run_after_one_that_builds_is_answered(tmp_path: Path) -> None:
+    study = write_study(tmp_path)
+    time.sleep(0.1)  # what is younger than the run is not relied on
+
+    def run() -> tuple[str, str]:
+        done = assay_process("run", str(study), ASSAY_HOME=str(tmp_path / "var"))
+        assert done.returncode == 0, done.stderr
+        return done.stdout, done.stderr
+
+    first, repeated = run(), run()
+    assert "stage  1 of" in first[1]
+    assert "stage  1 of" not in repeated[1]
+    assert repeated[1].endswith("; everything was up to date\n\n")
+    shutil.rmtree(tmp_path / "var" / unchanged.FOLDER)
+    assert run()[0] == repeated[0] == first[0], "an ordinary run says the same"
+    (tmp_path / "texts" / sorted(TEXTS)[0]).unlink()
+    assert "stage  1 of" in run()[1]
 
 
 def test_what_other_programs_and_servers_say_is_not_relied_on(place: Place) -> None:
