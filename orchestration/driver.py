@@ -65,6 +65,23 @@ class Driver:
 
         budgets: what this and other runs may spend together; None: what this one may
         """
+        with self._begun(RunSelection(only, keys, again)) as run:
+            if budgets is not None:
+                run.options.budgets = budgets
+            if steps := run.steps():
+                self._in_one_run(run, steps)
+            report = run.end()
+        if only is None:
+            tell(self.study, run.stages, self.home, report)
+        return report
+
+    def is_up_to_date(self) -> bool:
+        """Return whether a run would build nothing."""
+        with self._begun(RunSelection()) as run:
+            return not run.steps() and run.end().ok
+
+    @contextmanager
+    def _begun(self, part: RunSelection) -> Iterator[StudyRun]:
         with hold_home(self.home, lambda: open_instance(instance_folder(self.home)), self.progress) as (
             instance,
             interrupted,
@@ -73,20 +90,13 @@ class Driver:
                 self.study,
                 self.home,
                 instance,
-                RunSelection(only, keys, again),
+                part,
                 progress=self.progress,
                 watch=self.watch,
                 interrupted=interrupted,
             )
-            if budgets is not None:
-                run.options.budgets = budgets
             run.begin()
-            if steps := run.steps():
-                self._in_one_run(run, steps)
-            report = run.end()
-        if only is None:
-            tell(self.study, run.stages, self.home, report)
-        return report
+            yield run
 
     def _in_one_run(self, run: StudyRun, steps: Sequence[str]) -> None:
         """Build what is stale in one Dagster run of this process.

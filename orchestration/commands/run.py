@@ -229,7 +229,7 @@ def _remember(
     if (
         is_plain
         and instance_folder(where) == where.dagster
-        and (is_idle or Driver(study, where).run().unchanged)
+        and (is_idle or Driver(study, where).is_up_to_date())
     ):
         with suppress(OSError, ValueError, KeyError, TypeError):  # the next run is an ordinary one then
             recording.store(where.root, record_of(study, where), map(str, files_of(study)))

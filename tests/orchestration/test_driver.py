@@ -78,10 +78,14 @@ def test_edited_document_goes_through_and_taken_back_costs_nothing(
     assay_home: Home, study_path: Path
 ) -> None:
     study = read_study(study_path)
+    assert not Driver(study, assay_home).is_up_to_date()
     Driver(study, assay_home).run()
+    assert Driver(study, assay_home).is_up_to_date()
     ferry = study_path.parent / "texts" / "ferry.txt"
     before, stat = ferry.read_text(), ferry.stat()
     ferry.write_text(before.replace("nineteen", "twenty"))
+    for _ in range(2):
+        assert not Driver(study, assay_home).is_up_to_date(), "looking builds nothing"
     report = Driver(study, assay_home).run()
     assert built(report)["embeddings"] == 1
     ((value,),) = rows(
