@@ -79,7 +79,8 @@ def opened(documents: str, data: Path, work: BuildContext) -> OpenedCell | None:
     folder = work.home.root / "bench" / "follow-ups" / documents
     folder.mkdir(parents=True, exist_ok=True)
     study = read_study(_written(documents, source, folder))
-    if not Driver(study, work.home).run(only=["indexes"]).ok:
+    stages = ["pages", "documents", "chunks", "embeddings", "indexes"]
+    if not Driver(study, work.home).run(only=stages).ok:
         raise SystemExit(f"{study.path} could not be built")
     return open_cell(study, next(iter(study.cells())), work)
 

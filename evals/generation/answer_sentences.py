@@ -26,8 +26,8 @@ _TITLE = re.compile(
     r"\s*(?:(?:Article|Artikel|Section|Abschnitt|Chapter|Kapitel|Annex|Anhang|Title|Titel|Part|Teil|Recital)\b"
     r"\s*[\dIVXLC]+|§+\s*\d+|(?:CHAPTER|SECTION|ANNEX|TITLE|PART|KAPITEL|ABSCHNITT|ANHANG|TITEL|TEIL)\b)"
 )
-_ENDED = re.compile(r"[.!?…;:,][\"'”“’‘»«›‹)\]]*\s*$")
-_STOPPED = re.compile(r"[.!?…;:][\"'”“’‘»«›‹)\]]*\s*$")
+_ENDED = re.compile(r"[.!?…;:,。！？；：，、؟؛،।][\"'”“’‘»«›‹)\]]*\s*$")
+_STOPPED = re.compile(r"[.!?…;:。！？；：؟؛।][\"'”“’‘»«›‹)\]]*\s*$")
 _WORD = re.compile(r"\w+")
 _SHORT = re.compile(r"(?:\b(?:Nos?|Nrn?|Art|Arts|Abs|Ziff|Buchst|lit|[Ss]ubpara|[Pp]aras?|Unterabs)\.?|§)$")
 

@@ -51,7 +51,7 @@ Embed: TypeAlias = "Callable[[list[str]], npt.NDArray[np.floating]]"
 CountTokens = Callable[[Sequence[str]], list[int]]
 Floats: TypeAlias = "npt.NDArray[np.float64]"
 
-CODE_VERSION = "9"
+CODE_VERSION = "10"
 """Raised when another sentence, or another probability, comes of the same passages and vectors."""
 
 _WORD = re.compile(r"\w+")
@@ -61,6 +61,8 @@ _REMEMBERED = 1024  # texts whose groups of letters are kept, about 6 kB each
 _CLOSE, _CLOSE_BESIDE = 0.5, 2.0
 """By how much a further sentence may be worse than the best one, as log odds: of another text, of its own."""
 _CUT = 1.0  # log odds that a sentence loses which a chunk's edge cut
+_ASKED = 100.0  # log odds that a sentence loses which asks something: any other one comes first
+_ASKS = re.compile(r"[?？؟][\"'”“’‘»«›‹)\]]*$")
 _FEW_TERMS = 4  # a shorter sentence says little by itself
 _MOST = 2  # sentences that are chosen; what completes them comes with them
 _COMMON = 0.4  # mean cosine of unrelated texts: 0.2 of all-MiniLM-L6-v2, 0.8 of multilingual-e5-small
@@ -199,7 +201,10 @@ class Draft:
             own = fitted()["follow_up"]["own"]
             asked_fully = replace(self, question=self.standalone, standalone=None)
             scores = own * scores + (1 - own) * sentence_scores(asked_fully.features(vectors))
-        return scores - _CUT * np.array([one.unit.goes_on for one in self.candidates])
+        lost = [
+            _CUT * one.unit.goes_on + _ASKED * bool(_ASKS.search(one.unit.text)) for one in self.candidates
+        ]
+        return scores - np.array(lost)
 
     def _probability(self, score: float) -> float:
         known = fitted()["confidence"]

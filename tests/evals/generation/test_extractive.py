@@ -61,6 +61,19 @@ def test_a_sentence_that_is_nearly_as_good_comes_too_in_reading_order() -> None:
     assert extract(question, passages, Embedding({**near, first: 0.1}), 99, words) == second
 
 
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("How long are letters kept?", "The archive holds them for ten years."),
+        ("“Wie lange bewahren wir Briefe auf?”", "Im Archiv bleiben sie zehn Jahre."),
+        ("信件保存多久？", "档案馆保存十年。"),
+    ],
+)
+def test_a_question_of_the_documents_is_no_answer(asked: str, said: str) -> None:
+    embedding = Embedding({(question := "How long do you keep letters?"): 1.0, asked: 0.95, said: 0.6})
+    assert extract(question, [f"{CARS} {asked} {said}"], embedding, 60, words) == said
+
+
 def test_a_sentence_comes_with_the_one_that_its_pronoun_stands_for() -> None:
     tower, built = "The lighthouse stands on the mole.", "It was finished in 1874 by the harbour board."
     embedding = Embedding(
