@@ -42,6 +42,8 @@ _VOLATILE = (
     "PWD",
     "WINDOWID",
     "LINES",
+    "ASSAY_HOME",  # the workspace itself counts, however it is named
+    *("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKE_TERMOUT", "MAKE_TERMERR"),
 )  # variables that no result depends on
 _OWN = ("run.lock", FOLDER, "studies")  # parts of the workspace that an idle run writes
 _FOLDER = 2  # facts of a folder: which one, and when an entry of it changed
@@ -300,8 +302,11 @@ def _situation(arguments: Sequence[str]) -> str:
     environment = sorted(one for one in os.environ.items() if one[0] not in _VOLATILE)
     streams = [(one.isatty(), one.encoding) for one in (sys.stdout, sys.stderr)]
     size = os.get_terminal_size(1).columns if streams[0][0] else 0
+    root = ""
+    with suppress(OSError, ValueError, RuntimeError):  # no path, or of no user: told by the command
+        root = str(_root())
     process = [sys.version, sys.executable, str(Path.cwd()), os.geteuid()]
-    return _digest([*process, *arguments, environment, streams, size])
+    return _digest([root, *process, *arguments, environment, streams, size])
 
 
 def _facts(files: Iterable[str], folders: Iterable[str]) -> list[list[Any]]:

@@ -171,7 +171,14 @@ def test_another_situation_leads_to_an_ordinary_run(place: Place, monkeypatch: p
         assert not answer(ARGUMENTS)
     with monkeypatch.context() as changed:
         changed.setenv("SHLVL", "7")
+        changed.setenv("MAKELEVEL", "1")
+        changed.setenv("ASSAY_HOME", os.path.relpath(place.root))
         assert answer(ARGUMENTS), "no result depends on that"
+    with monkeypatch.context() as changed:
+        place.root.rename(moved := place.root.with_name("moved"))
+        changed.setenv("ASSAY_HOME", str(moved))
+        assert not answer(ARGUMENTS), "what was printed names the workspace"
+        moved.rename(place.root)
 
 
 @pytest.mark.parametrize("change", ["a document", "a document is gone", "a module", "a rating is added"])
