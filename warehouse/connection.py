@@ -47,7 +47,7 @@ def connect(
     """
     import duckdb
 
-    with _attached(path, _patience() if wait is None else wait, notify) as connection:
+    with _interrupted(), _attached(path, _patience() if wait is None else wait, notify) as connection:
         try:
             connection.execute("SET TimeZone = 'UTC'")
             migrate(connection)
@@ -58,6 +58,17 @@ def connect(
             if isinstance(error, duckdb.IOException):
                 raise AssayError(f"{path}: {_first_line(error)}") from error
             raise
+
+
+@contextmanager
+def _interrupted() -> Iterator[None]:
+    """Raise KeyboardInterrupt where DuckDB says instead that Ctrl-C came while it worked."""
+    try:
+        yield
+    except RuntimeError as error:
+        if str(error) == "Query interrupted":
+            raise KeyboardInterrupt from error
+        raise
 
 
 @contextmanager

@@ -142,7 +142,7 @@ def test_an_interrupted_trial_leaves_what_it_has_measured(assay_home: Home, fold
     with Terminal(assay_command("try", str(folder)), {}, columns=100, rows=30) as terminal:
         terminal.until("best so far first", 200)
         terminal.type("\x03")
-        assert terminal.ended(60) == 130
+        assert terminal.ended(60) == 130, terminal.written[-3000:]
         screen = "\n".join(Screen(terminal.written, 100, 30).last)
     assert "tokens-256 · bm25" in screen
     assert "These are means without tests" in screen
