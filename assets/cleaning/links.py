@@ -79,13 +79,13 @@ def address_of(target: str, base: str) -> str | None:
 
 def _base_of(url: str, said: str) -> str:
     """Return the address that relative links start from: the page's own one unless it names a site's."""
-    for base in (said and address_of(said, url if is_web(url) else ""), url):
-        if base and is_web(base):
+    for base in (said and address_of(said, url if _is_web(url) else ""), url):
+        if base and _is_web(base):
             return base
     return ""
 
 
-def is_web(url: str) -> bool:
+def _is_web(url: str) -> bool:
     return url.startswith(("http://", "https://"))
 
 

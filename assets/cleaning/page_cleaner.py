@@ -6,6 +6,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import date
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -245,8 +246,9 @@ def _document(
     if "id" not in fields and (words := count_words(text)) < MIN_WORDS:
         raise UnusablePage(f"too short: {words} {'word' if words == 1 else 'words'}")
     detected, language_source = language_of(language, draft.language, text)
-    if links and text == draft.text:
-        draft = with_links(draft, page["url"])
+    has_places = text == draft.text  # sections count its characters
+    if links:
+        draft = with_links(replace(draft, text=text), page["url"])
         text = draft.text
     published, date_source = _published_at(page, fields, draft)
     metadata = {
@@ -269,7 +271,7 @@ def _document(
         "published_at": published,
         "authors": source_authors or page_authors if knows_more else page_authors or source_authors,
         "keywords": list(dict.fromkeys(_keywords(fields) or draft.keywords)),
-        "sections": list(draft.sections) if text == draft.text else [],
+        "sections": list(draft.sections) if has_places else [],
         "metadata": json.dumps(metadata, sort_keys=True, ensure_ascii=False),
     }
     return {

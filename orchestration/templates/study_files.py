@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from rag_assay.assets.cleaning.folder_language import language_of
-from rag_assay.evals.metrics.token_budget import equal_budget
+from rag_assay.evals.metrics.token_budget import FEW_CHARACTERS, equal_budget
 from rag_assay.evals.question_sets.question_files import UNFILLED
 from rag_assay.orchestration.templates.sources import beir_splits, graded_split, sources_in
 from rag_assay.warehouse.errors import InputError
@@ -183,8 +183,8 @@ def by_language(target: str) -> dict[str, Any]:
     """Return what differs in a new study by the language of its documents."""
     language = language_of_target(target)
     budget = equal_budget(language)
-    why = f"in {budget:,} tokens of four characters (about 2,000 of a model)" if budget != 2_000 else ""
-    parts = {"budget": budget, "length": why or f"in the first {budget:,} tokens that are read"}
+    tokens = "tokens of four characters" if language in FEW_CHARACTERS else "tokens"
+    parts = {"budget": budget, "length": f"in the first {budget:,} {tokens} that are read"}
     if language in {None, "en"}:
         minilm = "minilm: {model: all-MiniLM-L6-v2, max_tokens: 512}"
         other = f"e5: {{model: {MULTILINGUAL}}}, and `tokenizer: {MULTILINGUAL}` in the chunkings"

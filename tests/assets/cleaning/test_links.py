@@ -121,3 +121,8 @@ def test_keeping_links_changes_the_identity_of_documents_and_its_default_does_no
     ]
     digests = [Documents(Build(sources={"s": one})).recipes("s") for one in sites.values()]
     assert digests[0] == digests[1] != digests[2]
+
+
+def test_links_of_a_page_whose_encoding_is_repaired_are_kept():
+    found = document(f'<main>{LONG}<p>SchÃ¶ne <a href="/faehre">FÃ¤hre</a> im Hafen.</p></main>')
+    assert "Schöne [Fähre](https://harbour.example/faehre) im Hafen." in found["text"]
