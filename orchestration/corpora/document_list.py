@@ -21,7 +21,7 @@ from rag_assay.warehouse.paths import Home
 
 _COLUMNS = ["doc_id", "url", "title", "language", "published_at", "text", "sections", "metadata"]
 _GUESSED_DATES = frozenset({"text", "url", "llm"})
-URL = 60  # last characters of an address that the table shows
+URL = 55  # last characters of an address that the table shows
 
 
 @dataclass(frozen=True)
@@ -134,15 +134,21 @@ def show_documents(rows: Sequence[ListedDocument]) -> None:
 
     total = totals(rows)
     table = Table(box=None, pad_edge=False)
-    for head in ("document", "language", "date", "sections", *total, "note"):
-        table.add_column(head, overflow="fold")
+    table.add_column("document", overflow="fold", ratio=1)
+    for head in ("language", "date", "sections", *total):
+        table.add_column(head, no_wrap=True)
     for row in rows:
         scans = f"pages {', '.join(map(str, row.scanned_pages))} are images" if row.scanned_pages else ""
         date = f"{(row.published_at or '')[:10]} ({row.date_source})" if row.published_at else "none"
-        cells = [row.url[-URL:], row.language or "", "" if row.reason else date, str(row.sections)]
+        address = row.url.partition("://")[2] or row.url
+        shown = address if len(address) <= URL else f"…{address[-URL:]}"
+        cells = [shown, row.language or "", "" if row.reason else date, str(row.sections)]
         cells += ["{1}/{0}".format(*row.fidelity[kind]) if kind in row.fidelity else "" for kind in total]
-        table.add_row(*(Text(plain(cell)) for cell in (*cells, truncate(row.reason or scans, 80))))
+        document, *others = (Text(plain(cell)) for cell in cells)
+        if note := truncate(row.reason or scans, 80):
+            document.append(f"\n{plain(note)}", "dim")
+        table.add_row(document, *others)
     if len(rows) > 1:
         sums = ("{1}/{0}".format(*counts) for counts in total.values())
-        table.add_row(f"{len(rows)} in all", "", "", str(sum(row.sections for row in rows)), *sums, "")
+        table.add_row(f"{len(rows)} in all", "", "", str(sum(row.sections for row in rows)), *sums)
     console(width=width()).print(table)
