@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 import zlib
 from io import BytesIO
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zipfile import BadZipFile, ZipFile
 
 MAX_UNPACKED = 300_000_000  # bytes of all parts together
@@ -32,6 +34,16 @@ KINDS = {
     ".pptx": Kind("PPTX", f"{_OFFICE}presentationml.presentation", "[Content_Types].xml"),
     ".xlsx": Kind("XLSX", f"{_OFFICE}spreadsheetml.sheet", "[Content_Types].xml"),
 }
+VARIANTS = {
+    **dict.fromkeys((".docm", ".dotm", ".dotx"), ".docx"),
+    **dict.fromkeys((".potm", ".potx", ".ppsm", ".ppsx", ".pptm"), ".pptx"),
+    **dict.fromkeys((".xlsm", ".xltm", ".xltx"), ".xlsx"),
+}
+"""Endings of files with macros, templates and slide shows -> that of the kind that they are read as."""
+_VARIANT = re.compile(
+    rb"application/vnd\.(?:ms-(?:word|excel|powerpoint)\.\w+\.macroEnabled\w*"
+    rb"|openxmlformats-officedocument\.\w+\.(?:template|slideshow))\.main\+xml"
+)
 
 
 def why_not(body: bytes, kind: Kind) -> str | None:
@@ -47,6 +59,28 @@ def why_not(body: bytes, kind: Kind) -> str | None:
         return "truncated or damaged: its list of parts cannot be read"
     except (zlib.error, EOFError, NotImplementedError, OSError, RuntimeError, ValueError) as error:
         return f"damaged: {error}"
+
+
+def as_plain(body: bytes, kind: Kind) -> bytes:
+    """Return a variant as the plain kind, the only one that python-docx and python-pptx open."""
+    with ZipFile(BytesIO(body)) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    types = _VARIANT.sub(f"{kind.media_type}.main+xml".encode(), parts[kind.part])
+    if types == parts[kind.part]:
+        return body
+    plain = BytesIO()
+    with ZipFile(plain, "w") as archive:
+        for name, content in {**parts, kind.part: types}.items():
+            archive.writestr(name, content)
+    return plain.getvalue()
+
+
+def load_workbook(body: bytes, *, data_only: bool) -> Any:
+    """Return openpyxl's read-only workbook. Its warnings, which name no file, are not shown."""
+    import openpyxl
+
+    warnings.filterwarnings("ignore", module="openpyxl")
+    return openpyxl.load_workbook(BytesIO(body), read_only=True, data_only=data_only)
 
 
 def _why_unreadable(archive: ZipFile, kind: Kind) -> str | None:

@@ -17,7 +17,7 @@ from rag_assay.assets.cleaning.tree import parse_xml
 from rag_assay.assets.cleaning.unicode import tidy
 from rag_assay.assets.cleaning.written_dates import written_date
 from rag_assay.warehouse.extras import require
-from rag_assay.warehouse.office_packages import KINDS, why_not
+from rag_assay.warehouse.office_packages import KINDS, as_plain, load_workbook, why_not
 
 _HEAD = 300  # characters in which the date of a document stands, if it is its own
 _TEMPLATES = ("2013-12-23T23:15", "2013-01-27T09:14")  # the templates of python-docx and python-pptx
@@ -162,7 +162,7 @@ def clean_docx(body: bytes) -> DocumentDraft:
     require("docx", "reading DOCX files")
     import docx
 
-    document = docx.Document(BytesIO(body))
+    document = docx.Document(BytesIO(as_plain(body, KINDS[".docx"])))
     levels, titles, items = _styles(document)
     notes = _notes(document)
     outline, title, open_levels = OutlineBuilder(), None, list[int]()
@@ -238,7 +238,7 @@ def clean_pptx(body: bytes) -> DocumentDraft:
     require("pptx", "reading PPTX files")
     import pptx
 
-    presentation = pptx.Presentation(BytesIO(body))
+    presentation = pptx.Presentation(BytesIO(as_plain(body, KINDS[".pptx"])))
     outline, first = OutlineBuilder(), None
     fidelity: Fidelity = {}
     slides = list(presentation.slides)
@@ -344,11 +344,7 @@ def clean_xlsx(body: bytes) -> DocumentDraft:
     """
     check_package(body, ".xlsx")
     require("openpyxl", "reading XLSX files")
-    from openpyxl import load_workbook
-
-    values, formulas = (
-        load_workbook(BytesIO(body), read_only=True, data_only=known) for known in (True, False)
-    )
+    values, formulas = (load_workbook(body, data_only=known) for known in (True, False))
     outline = OutlineBuilder()
     budget = CellLimit(MAX_CELLS, "cells")
     for sheet, source in zip(values.worksheets, formulas.worksheets, strict=True):

@@ -25,7 +25,7 @@ from rag_assay.crawlers.readers.passages import Passages
 from rag_assay.warehouse import pdf
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.files import is_folder, walk
-from rag_assay.warehouse.office_packages import KINDS, why_not
+from rag_assay.warehouse.office_packages import KINDS, VARIANTS, why_not
 from rag_assay.warehouse.pages import PASSING, decode
 from rag_assay.warehouse.source import Source
 
@@ -37,6 +37,7 @@ TYPES = {
     ".rst": "text/x-rst",
     ".pdf": "application/pdf",
     **{suffix: kind.media_type for suffix, kind in KINDS.items()},
+    **{variant: KINDS[suffix].media_type for variant, suffix in VARIANTS.items()},
     ".eml": "message/rfc822",
     ".ipynb": "application/x-ipynb+json",
     ".msg": "application/vnd.ms-outlook",

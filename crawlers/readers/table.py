@@ -6,7 +6,6 @@ import csv
 import sys
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from io import BytesIO
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar, NoReturn
 
@@ -17,7 +16,7 @@ from rag_assay.warehouse.arrow_files import arrow_columns, arrow_rows, is_of_dat
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.extras import require
 from rag_assay.warehouse.files import delimiter_of, read_bounded
-from rag_assay.warehouse.office_packages import KINDS, MAX_UNPACKED, why_not
+from rag_assay.warehouse.office_packages import KINDS, MAX_UNPACKED, load_workbook, why_not
 
 if TYPE_CHECKING:
     from rag_assay.crawlers.items import Page
@@ -34,10 +33,8 @@ def open_sheets(path: Path) -> list[tuple[str, Rows]]:
     if reason := why_not(body, KINDS[".xlsx"]):
         raise ValueError(reason)
     require("openpyxl", "reading XLSX files")
-    from openpyxl import load_workbook
-
     try:
-        book = load_workbook(BytesIO(body), read_only=True, data_only=True)
+        book = load_workbook(body, data_only=True)
     except Exception as error:
         raise ValueError(f"damaged: {type(error).__name__}: {error}") from error
     for sheet in book.worksheets:
@@ -102,7 +99,7 @@ def _tables(name: str, path: Path, source: Source) -> Iterator[tuple[str, Iterat
     elif path.suffix.lower() == ".arrow":
         if is_of_dataset(path):
             yield name, _arrow(path, source)
-    elif path.suffix.lower() == ".xlsx":
+    elif path.suffix.lower() in (".xlsx", ".xlsm"):
         yield from _sheets(name, path, source)
     else:
         yield name, _csv(path, source)

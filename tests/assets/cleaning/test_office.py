@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import warnings
 import zipfile
 from datetime import UTC, datetime
 from io import BytesIO
@@ -23,7 +25,7 @@ from rag_assay.assets.cleaning.batches import Cleaning, Known
 from rag_assay.assets.cleaning.office import clean_pptx
 from rag_assay.assets.cleaning.text_files import clean_rst
 from rag_assay.crawlers.crawl import crawl
-from rag_assay.warehouse.office_packages import KINDS, MAX_UNPACKED
+from rag_assay.warehouse.office_packages import KINDS, MAX_UNPACKED, VARIANTS
 from rag_assay.warehouse.pages import read_manifest
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.source import Source
@@ -216,6 +218,48 @@ def test_each_kind_has_a_reader_of_its_own_and_is_read_in_a_folder(tmp_path: Pat
     if kind != "pptx":
         assert own[name]["published_at"] == "2024-05-06"
         assert json.loads(own[name]["metadata"])["date_source"] == "file"
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_files_with_macros_templates_and_shows_are_read_as_the_plain_kind(
+    tmp_path: Path, variant: str
+) -> None:
+    suffix = VARIANTS[variant]
+    word = {".docx": "word.document", ".pptx": "powerpoint.presentation", ".xlsx": "excel.sheet"}[suffix]
+    named = (
+        f"{KINDS[suffix].media_type.rpartition('.')[0]}.{'slideshow' if 's' in variant[3:] else 'template'}"
+    )
+    kind = f"application/vnd.ms-{word}.macroEnabled" if variant.endswith("m") else named
+    plain = FILES[f"a{suffix}"]()
+    types = zipfile.ZipFile(BytesIO(plain)).read("[Content_Types].xml")
+    told = types.replace(f"{KINDS[suffix].media_type}.main+xml".encode(), f"{kind}.main+xml".encode())
+    assert told != types
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / f"a{suffix}").write_bytes(plain)
+    (folder / f"b{variant}").write_bytes(with_part(plain, "[Content_Types].xml", told))
+    found, why = read(folder, "folder", Home(tmp_path / "home"))
+    assert not why
+    assert found[f"b{variant}"]["text"] == found[f"a{suffix}"]["text"]
+
+
+def test_a_workbook_with_an_impossible_date_gives_no_warning_of_a_library(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    body = an_xlsx()
+    sheet = zipfile.ZipFile(BytesIO(body)).read("xl/worksheets/sheet1.xml")
+    odd = re.sub(
+        rb'(<c r="C2"[^>]*><v>)[^<]*|(<c r="C2"[^>]*)t="d"[^>]*><v>[^<]*', rb"\g<1>2994626999", sheet
+    )
+    assert odd != sheet
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "a.xlsx").write_bytes(with_part(body, "xl/worksheets/sheet1.xml", odd))
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("default")
+        found, why = read(folder, "folder", Home(tmp_path / "home"))
+    assert (len(found), why, [str(one.message) for one in shown]) == (1, {}, [])
+    assert "Warning" not in capfd.readouterr().err
 
 
 def test_a_word_document(tmp_path: Path) -> None:
