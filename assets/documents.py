@@ -85,11 +85,12 @@ class Documents(Stage):
 
     def recipes(self, key: str) -> dict[str, str]:
         """Return the digest of what cleaning takes from outside the pages. That is the source's name, part of
-        document ids, its language or the detector, the model for missing dates, and whether links are kept.
+        document ids, its language or the detector, the model for missing dates, `links` and `ocr`.
         """
         source = self.sources[key]
         further = [identity_of(source.date_by)] if source.date_by else []
         further += ["links"] if source.links == "keep" else []
+        further += [f"ocr {source.ocr}"] if source.ocr else []
         return {f"cleaning.{key}": digest([key, source.language, detector(), *further])}
 
     def identity(self, key: str, store: ArtifactStore) -> str:
@@ -116,8 +117,8 @@ class Documents(Stage):
         bring_bodies(work.home, read_manifest(work.home, key))
         with _dating(key, self.sources[key].date_by, work) as dating:
             source = self.sources[key]
-            keeps = source.links == "keep"
-            cleaning = Cleaning(key, work.home, source.language, parts, dating=dating, links=keeps)
+            options = {"links": source.links == "keep", "ocr": source.ocr}
+            cleaning = Cleaning(key, work.home, source.language, parts, dating=dating, **options)
             batches = cleaning.run(read_manifest(work.home, key), known, work.progress)
             write_batches(tally.documents_of(batches), DOCUMENTS, folder / "documents.parquet")
         dropped = pl.concat([pl.DataFrame(schema=DROPPED), *tally.dropped]).sort("url")
@@ -218,7 +219,8 @@ class _Tally:
 
     def scans(self) -> Check:
         first = f": {'; '.join(self.scanned[:FIRST])}" if self.scanned else ""
-        message = f"{len(self.scanned)} PDFs have pages that are images, whose words are missing{first}"
+        lost = "pages that are images, whose words are missing (`ocr` of the source reads them)"
+        message = f"{len(self.scanned)} PDFs have {lost}{first}"
         return Check("no_scans", not self.scanned, message, {"first": self.scanned[:50]}, severe=False)
 
     def vanished(self) -> Check:

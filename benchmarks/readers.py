@@ -25,7 +25,6 @@ from rag_assay.warehouse.pages import write_body
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.source import Source
 
-
 _ADDED = re.compile(
     r"\]\([^)\s]*|\bNaN\b|\bUnnamed: \d+"
 )  # by markitdown: addresses of links, pandas' empty cells

@@ -8,10 +8,13 @@ from typing import Any
 MAX_PAGES = 2000
 _TAIL = 2048  # bytes at the end of a file in which its end is marked
 _PASSWORD = 4  # FPDF_ERR_PASSWORD
+_SCANS = "no text: images only; the source option `ocr` reads them"
 
 
-def why_not(body: bytes) -> str | None:
-    """Return why a PDF cannot be used: encrypted, truncated, damaged, of too many pages, without text."""
+def why_not(body: bytes, *, scans: bool = False) -> str | None:
+    """Return why a PDF cannot be used: encrypted, truncated, damaged, of too many pages, without text. With
+    ``scans``, images are text.
+    """
     import pypdfium2 as pdfium
 
     try:
@@ -25,7 +28,8 @@ def why_not(body: bytes) -> str | None:
             return "truncated: the file ends early"
         if len(document) > MAX_PAGES:
             return f"more than {MAX_PAGES} pages: {len(document)}"
-        return _without_text(document)
+        reason = _without_text(document)
+        return None if scans and reason == _SCANS else reason
     finally:
         document.close()
 
@@ -50,4 +54,4 @@ def _without_text(document: Any) -> str | None:
             finally:
                 text.close()
                 page.close()
-    return "no text: images only" if loaded else "damaged: none of its pages can be read"
+    return _SCANS if loaded else "damaged: none of its pages can be read"

@@ -149,6 +149,7 @@ class Source(Strict):
     columns: what the passages of `jsonl`, `table` and `folder` call text, title, url, id and date
     text_column, title_column, url_column, id_column, date_column: the same of one each, for `table`
     links: with `keep`, links of web pages are written as Markdown: `[text](address)`
+    ocr: languages by which Tesseract reads scanned pages of PDFs: `eng`, `deu+eng`; default: they are not
     date_by: the language model that is called for a publication date if nothing else gives one; default: none
     schedule: cron expression of the re-crawl, in UTC; its Dagster schedule is off until somebody starts it
     """
@@ -178,6 +179,7 @@ class Source(Strict):
     mirror: Literal["sample_site"] | None = None
     language: Annotated[str, Field(pattern="^[a-z]{2}$")] | None = None
     links: Annotated[Literal["drop", "keep"], Field(exclude_if=_is_drop)] = "drop"
+    ocr: Annotated[str, Field(pattern=r"^\w+(\+\w+)*$", exclude_if=not_)] | None = None
     date_by: DateBy | None = None
     delay: Annotated[float, Field(ge=0)] = 0.7
     contact: str | None = None

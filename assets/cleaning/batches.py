@@ -286,6 +286,7 @@ class Cleaning:
     workers: int | None = None
     dating: Dating | None = None
     links: bool = False
+    ocr: str | None = None
 
     def pages(self, manifest: pl.DataFrame) -> pl.DataFrame:
         stored = manifest.filter(pl.col("sha256").is_not_null()).select(
@@ -296,7 +297,7 @@ class Cleaning:
         named = [
             (
                 doc_id(self.source, page),
-                page_key(self.source, page, self.language, date_model, links=self.links),
+                page_key(self.source, page, self.language, date_model, links=self.links, ocr=self.ocr),
             )
             for page in rows
         ]
@@ -313,7 +314,9 @@ class Cleaning:
         """Clean the pages of a manifest, those aside that are known, in the order of their document ids."""
         pages = self.pages(manifest)
         done = 0
-        clean = partial(clean_some, self.source, self.home, self.language, self.date_model, self.links)
+        clean = partial(
+            clean_some, self.source, self.home, self.language, self.date_model, self.links, self.ocr
+        )
         with _workers(self._worker_count(pages, known), clean) as give:
             for number, pending in enumerate(_ahead(_pending_batches(pages, known, give))):
                 cleaned: list[Cleaned] = []
@@ -343,9 +346,10 @@ def clean_some(
     language: str | None,
     date_by: str | None,
     links: bool,
+    ocr: str | None,
     pages: Sequence[Page],
 ) -> list[Cleaned]:
-    return [clean_page(source, page, home, language, date_by, links=links) for page in pages]
+    return [clean_page(source, page, home, language, date_by, links=links, ocr=ocr) for page in pages]
 
 
 class _PendingBatch(NamedTuple):

@@ -138,11 +138,11 @@ log = logging.getLogger(__name__)
 
 
 HTML = frozenset({"text/html", "application/xhtml+xml"})
+_PDF = "application/pdf"
 _PASSAGE = "application/x-beir+json"
 # CELEX of a consolidated text
 _VERSION = re.compile(r"(?<!\w)0\d{4}[A-Z]{1,2}\d{4}-(\d{4})(\d{2})(\d{2})(?!\d)")
 _FILES: dict[str, tuple[str, Callable[[bytes, str | None], DocumentDraft]]] = {
-    "application/pdf": ("PDF", lambda body, _: clean_pdf(body)),
     "text/markdown": ("Markdown", clean_markdown),
     "text/x-rst": ("reStructuredText", clean_rst),
     KINDS[".docx"].media_type: ("DOCX", lambda body, _: clean_docx(body)),
@@ -179,12 +179,14 @@ def page_key(
     date_by: str | None = None,
     *,
     links: bool = False,
+    ocr: str | None = None,
 ) -> str:
     """Digest everything that a page's document depends on: what was fetched (not when), and how it is
     cleaned.
     """
     fetched = [page[name] for name in ("url", "content_type", "sha256", "fields")]
     further = [*([date_by] if date_by else []), *(["links"] if links else [])]
+    further += [f"ocr {ocr}"] if ocr and media_type(page["content_type"]) == _PDF else []
     return digest([CODE_VERSION, detector(), source, language, fetched, *further])
 
 
@@ -209,14 +211,16 @@ def clean_page(
     date_by: str | None = None,
     *,
     links: bool = False,
+    ocr: str | None = None,
 ) -> Cleaned:
     """Clean one stored page; a page without a document is a drop with its reason. A drop that may succeed
     later (damaged bytes, a lack of system resources) has no page key.
     """
-    key = page_key(source, page, language, date_by, links=links)
+    key = page_key(source, page, language, date_by, links=links, ocr=ocr)
     row = {"source": source, "url": page["url"]}
     try:
-        return Cleaned({**_document(source, page, home, language, links=links), "page_key": key}, None)
+        document = _document(source, page, home, language, links=links, ocr=ocr)
+        return Cleaned({**document, "page_key": key}, None)
     except UnusablePage as reason:
         return Cleaned(None, {**row, "reason": str(reason), "page_key": key})
     except CorruptFileError as damage:
@@ -237,10 +241,10 @@ def may_pass(error: BaseException) -> bool:
 
 
 def _document(
-    source: str, page: dict[str, Any], home: Home, language: str | None, *, links: bool
+    source: str, page: dict[str, Any], home: Home, language: str | None, *, links: bool, ocr: str | None
 ) -> dict[str, Any]:
     fields: dict[str, Any] = json.loads(page["fields"] or "{}")
-    draft = draft_of(page, read_body(home, page["sha256"]))
+    draft = draft_of(page, read_body(home, page["sha256"]), ocr)
     as_it_is = draft.repaired or "id" in fields  # passages are data sets
     text = tidy(draft.text if as_it_is else repair_encoding(draft.text))
     if "id" not in fields and (words := count_words(text)) < MIN_WORDS:
@@ -317,8 +321,8 @@ def _source_of_field(page: dict[str, Any]) -> str:
     return "file" if media_type(page["content_type"]) == _PASSAGE else "meta"
 
 
-def draft_of(page: Mapping[str, Any], body: bytes) -> DocumentDraft:
-    """Clean the body of a page (`schemas.PAGES`) by its media type.
+def draft_of(page: Mapping[str, Any], body: bytes, ocr: str | None = None) -> DocumentDraft:
+    """Clean the body of a page (`schemas.PAGES`) by its media type; ``ocr``: languages of scans.
 
     Raises:
         UnusablePage: it gives no document.
@@ -333,6 +337,8 @@ def draft_of(page: Mapping[str, Any], body: bytes) -> DocumentDraft:
         return _caught(
             "HTML", page, lambda: clean_html(body, page["content_type"], page["url"], content, day)
         )
+    if kind == _PDF:
+        return _caught("PDF", page, lambda: clean_pdf(body, ocr))
     if kind in _FILES:
         name, clean = _FILES[kind]
         return _caught(name, page, lambda: clean(body, page["content_type"]))

@@ -181,7 +181,7 @@ class PdfFiles(FilesBySuffix):
 
     def read(self, source: Source) -> Iterator[Page]:
         for page in super().read(source):
-            reason = pdf.why_not(page.body) if page.body is not None else None
+            reason = pdf.why_not(page.body, scans=bool(source.ocr)) if page.body is not None else None
             yield page if reason is None else failed_page(page.url, reason, page.content_type)
 
 

@@ -431,7 +431,8 @@ def test_pdfs_with_pages_that_are_images_are_told_by_name(town: Town) -> None:
     check = {check.name: check for check in town.build().checks}["no_scans"]
     assert (check.passed, check.severe) == (False, False)
     assert check.description == (
-        "1 PDFs have pages that are images, whose words are missing: half.pdf (pages 2,4)"
+        "1 PDFs have pages that are images, whose words are missing (`ocr` of the source reads them): "
+        "half.pdf (pages 2,4)"
     )
 
 

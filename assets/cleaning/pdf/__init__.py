@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
@@ -13,6 +14,7 @@ from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage
 from rag_assay.assets.cleaning.outline import OutlineBuilder
 from rag_assay.assets.cleaning.pdf.columns import TextLine, furniture, lines_of
 from rag_assay.assets.cleaning.pdf.glyphs import PdfText, read_pdf
+from rag_assay.assets.cleaning.pdf.ocr import even_sizes, read_scan, tesseract
 from rag_assay.assets.cleaning.unicode import repair_encoding, tidy
 from rag_assay.assets.cleaning.written_dates import written_date
 from rag_assay.warehouse.pdf import why_not
@@ -268,16 +270,18 @@ _TITLE_LENGTH = 300
 _HEAD = 300  # characters in which the date of a document stands, if it is its own
 
 
-def clean_pdf(body: bytes) -> DocumentDraft:
+def clean_pdf(body: bytes, ocr: str | None = None) -> DocumentDraft:
     """Extract text, headings and pages of a PDF in reading order, without running headers and footers.
 
     Without headings (by size and weight), each page is a section. `metadata`: `pdf_pages` (how many),
-    `page_starts` (offsets), `pdf_created` and `scanned_pages` (page numbers).
+    `page_starts` (offsets), `pdf_created`, `scanned_pages` (page numbers), `ocr_pages` (those that Tesseract
+    read, by the languages ``ocr``) and `ocr` (its version).
     """
-    reason = why_not(body)
+    reason = why_not(body, scans=ocr is not None)
     if reason:
         raise UnusablePage(f"PDF: {reason}")
-    pdf = read_pdf(body)
+    pdf = read_pdf(body, partial(read_scan, languages=ocr) if ocr else None)
+    even_sizes([piece for page in pdf.recognized for piece in pdf.pages[page - 1].pieces])
     parts = paragraphs(lines_of(pdf.pages, furniture(pdf.pages)))
     if not parts:
         raise UnusablePage("PDF: no text: nothing but running headers and footers")
@@ -291,7 +295,9 @@ def clean_pdf(body: bytes) -> DocumentDraft:
         published_at=published,
         authors=pdf.authors,
         sections=tuple(outline.sections or _by_page(outline, starts)),
-        metadata=_metadata(pdf, starts) | {"date_source": "text" if published else "none"},
+        metadata=_metadata(pdf, starts)
+        | {"date_source": "text" if published else "none"}
+        | ({"ocr": tesseract(ocr)} if ocr and pdf.recognized else {}),
         repaired=True,
     )
 
@@ -334,4 +340,5 @@ def _title(parts: list[Paragraph]) -> str:
 def _metadata(pdf: PdfText, starts: list[int]) -> dict[str, object]:
     metadata = {"pdf_pages": len(pdf.pages), "page_starts": starts, "pdf_created": pdf.created}
     metadata["scanned_pages"] = list(pdf.scanned) or None
+    metadata["ocr_pages"] = list(pdf.recognized) or None
     return {name: value for name, value in metadata.items() if value is not None}

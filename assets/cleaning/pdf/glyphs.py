@@ -6,6 +6,7 @@ import ctypes
 import math
 import re
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -53,8 +54,9 @@ class PageText(NamedTuple):
 
 
 class PdfText(NamedTuple):
-    """All pages of a file, its title and creation date (ISO), and ``scanned``: numbers, from 1, of pages that
-    are images.
+    """All pages of a file, its title and creation date (ISO).
+
+    scanned: numbers, from 1, of pages that are images; recognized: of those that were read by OCR
     """
 
     pages: list[PageText]
@@ -62,18 +64,24 @@ class PdfText(NamedTuple):
     created: str | None
     authors: tuple[str, ...] = ()
     scanned: tuple[int, ...] = ()
+    recognized: tuple[int, ...] = ()
 
 
-def read_pdf(body: bytes) -> PdfText:
+def read_pdf(body: bytes, read_scan: Callable[[Any], PageText] | None = None) -> PdfText:
     """Read a PDF that `warehouse.pdf.why_not` accepts. A page that PDFium cannot load has no text."""
     import pypdfium2 as pdfium
 
     document = pdfium.PdfDocument(body)
     try:
-        pages, left = [], MAX_CHARACTERS
+        pages, left, recognized = [], MAX_CHARACTERS, list[int]()
         for number in range(len(document)):
             try:
                 page, count = _page(document, number, left)
+                if page.is_scan and read_scan is not None:
+                    read = read_scan(document[number])
+                    page, recognized = (
+                        (read, [*recognized, number + 1]) if read.pieces else (page, recognized)
+                    )
             except pdfium.PdfiumError:
                 page, count = PageText([], 0.0, 0.0), 0
             pages.append(page)
@@ -89,6 +97,7 @@ def read_pdf(body: bytes) -> PdfText:
         "-".join(created.groups()) if created else None,
         names_in(tidy(str(facts.get("Author") or ""))),
         tuple(number for number, page in enumerate(pages, 1) if page.is_scan),
+        tuple(recognized),
     )
 
 

@@ -147,7 +147,7 @@ def test_what_gives_no_document_is_listed_with_the_reason(home: Home) -> None:
         "image": "no reader for image/png",
         "untyped": "no reader for an unknown type",
         "broken.pdf": "PDF: truncated: the file ends early",
-        "scan.pdf": "PDF: no text: images only",
+        "scan.pdf": "PDF: no text: images only; the source option `ocr` reads them",
         "torn": "the stored page is damaged",
     }
     assert set(dropped) == set(expected)

@@ -119,7 +119,7 @@ def test_pdfs(tmp_path):
         "cut.pdf": "truncated: the file ends early",
         "cut-at-the-end.pdf": "truncated: the file ends early",
         "damaged.pdf": "damaged: it cannot be opened",
-        "scan.pdf": "no text: images only",
+        "scan.pdf": "no text: images only; the source option `ocr` reads them",
         "long.pdf": f"more than {MAX_PAGES} pages: {MAX_PAGES + 1}",
         "big.pdf": "larger than 1000000 bytes",
         "no.pdf": "not a PDF file",
