@@ -117,8 +117,12 @@ class Documents(Stage):
         bring_bodies(work.home, read_manifest(work.home, key))
         with _dating(key, self.sources[key].date_by, work) as dating:
             source = self.sources[key]
-            options = {"links": source.links == "keep", "ocr": source.ocr}
-            cleaning = Cleaning(key, work.home, source.language, parts, dating=dating, **options)
+            cleaning = Cleaning(
+                *(key, work.home, source.language, parts),
+                dating=dating,
+                links=source.links == "keep",
+                ocr=source.ocr,
+            )
             batches = cleaning.run(read_manifest(work.home, key), known, work.progress)
             write_batches(tally.documents_of(batches), DOCUMENTS, folder / "documents.parquet")
         dropped = pl.concat([pl.DataFrame(schema=DROPPED), *tally.dropped]).sort("url")

@@ -59,7 +59,7 @@ def ours(file: Path, home: Home) -> tuple[str | None, str]:
 
 def read_by(command: str, file: Path) -> str | None:
     """Return what a command of the PATH makes of a file, or None."""
-    arguments = {"markitdown": [file], "pdftotext": [file, "-"]}[command]
+    arguments = {"markitdown": [str(file)], "pdftotext": [str(file), "-"]}[command]
     if not shutil.which(command) or (command == "pdftotext" and file.suffix.lower() != ".pdf"):
         return None
     done = subprocess.run([command, *arguments], capture_output=True, check=False)

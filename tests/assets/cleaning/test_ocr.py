@@ -101,7 +101,7 @@ def test_without_tesseract_what_to_install_is_said(monkeypatch: pytest.MonkeyPat
 
 
 def test_only_documents_of_pdfs_depend_on_it() -> None:
-    given = [{}, {"ocr": None}, {"ocr": "eng"}, {"ocr": "deu+eng"}]
+    given: list[dict[str, object]] = [{}, {"ocr": None}, {"ocr": "eng"}, {"ocr": "deu+eng"}]
     sources = [Source.model_validate({"reader": "folder", "path": ".", **more}) for more in given]
     digests = [Documents(Build(sources={"s": one})).recipes("s")["cleaning.s"] for one in sources]
     assert digests[0] == digests[1]
@@ -125,6 +125,6 @@ def test_a_scan_that_the_reader_refused_is_read_once_the_source_has_the_option(t
     found = []
     for more in ({}, {"ocr": "eng"}):
         source = Source.model_validate({"reader": "pdf", "path": str(folder), **more})
-        crawl(home, "s", source, print)  # type: ignore[arg-type]
+        crawl(home, "s", source, print)
         found.append(read_manifest(home, "s")["reason"].to_list())
     assert found == [["no text: images only; the source option `ocr` reads them"], [None]]
