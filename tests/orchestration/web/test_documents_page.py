@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from rag_assay.assets.cleaning.fidelity import KINDS as COUNTED
 from rag_assay.assets.documents import Documents
 from rag_assay.assets.engine.builder import build_key
 from rag_assay.assets.engine.stage import BuildContext
@@ -124,6 +125,10 @@ def opened(browser: Any) -> Iterator[Tab]:
 
 ROWS = "#listed tbody tr"
 SIDES = ".as-sections[data-layout=sides][data-drawn] section"
+
+
+def test_each_kind_that_documents_count_has_a_name_on_the_page() -> None:
+    assert set(KINDS) == set(COUNTED)
 
 
 def test_the_list_is_that_of_the_command_worst_first(opened: Tab, shown: Shown) -> None:
