@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
@@ -28,8 +28,22 @@ class StoppedError(Exception):
 
     def __init__(self, status: Status, reason: str) -> None:
         super().__init__(reason)
-        self.status = status
-        self.reason = reason
+        self.status, self.reason = status, reason
+
+
+@dataclass(frozen=True)
+class ReplyForm:
+    """How one class of replies is asked for.
+
+    bounds: see `Gateway.structured`
+    check: raises ValueError for unusable replies
+    size: statements of a reply that takes a text apart; none stops the metric
+    """
+
+    bounds: Bounds
+    max_tokens: int
+    check: Callable[[Any], None]
+    size: Callable[[Any], int] | None = None
 
 
 @dataclass
@@ -43,14 +57,7 @@ class CaseCalls:
     _known: dict[tuple[str, str, int], Structured[BaseModel]] = field(default_factory=dict)
 
     def ask(
-        self,
-        messages: Messages,
-        shape: type[Shape],
-        *,
-        bounds: Bounds,
-        max_tokens: int,
-        check: Callable[[Shape], None],
-        turn: tuple[int, int] = (0, 1),
+        self, messages: Messages, shape: type[Shape], form: ReplyForm, turn: tuple[int, int]
     ) -> tuple[Structured[Shape], tuple[Reply, ...]]:
         """Return the parsed reply, and the replies that were new."""
         key = messages[-1]["content"], shape.__name__, turn[0]
@@ -63,12 +70,12 @@ class CaseCalls:
             messages,
             shape,
             name=shape.__name__,
-            max_tokens=max_tokens,
+            max_tokens=form.max_tokens,
             least=LEAST_ROOM,
             window=self.window,
             question_id=self.question_id,
-            bounds=bounds,
-            check=check,
+            bounds=form.bounds,
+            check=form.check,
             replicate=self.context.replicate * turn[1] + turn[0],
         )
         self._known[key] = found  # type: ignore[assignment] # read by its own class only
@@ -90,20 +97,11 @@ class MetricCalls:
     stopped: StoppedError | None = None
 
     def ask(
-        self,
-        messages: Messages,
-        shape: type[Shape],
-        *,
-        bounds: Bounds,
-        max_tokens: int,
-        check: Callable[[Shape], None],
-        turn: tuple[int, int] = (0, 1),
+        self, messages: Messages, shape: type[Shape], form: ReplyForm, turn: tuple[int, int] = (0, 1)
     ) -> Shape:
         if self.stopped is not None:
             raise self.stopped
-        found, new = self.case.ask(
-            messages, shape, bounds=bounds, max_tokens=max_tokens, check=check, turn=turn
-        )
+        found, new = self.case.ask(messages, shape, form, turn)
         self.replies += new
         if found.value is None:
             raise self.stop(found.status, found.reason or f"the call ended as {found.status}")
@@ -136,17 +134,12 @@ class Texts:
     passages: tuple[str, ...]
     first: int
 
-    def of(self, fields: Sequence[str]) -> dict[str, object]:
-        found: dict[str, object] = {
-            "user_input": self.question,
-            "response": self.answer,
-            "reference": self.truth,
-            "retrieved_contexts": list(self.passages),
-        }
-        if "first_contexts" in fields:
-            found["retrieved_contexts"] = list(self.passages[: self.first])
-        wanted = {"retrieved_contexts" if name == "first_contexts" else name for name in fields}
-        return {name: text for name, text in found.items() if name in wanted}
+    def inputs(self, names: Collection[str], *, each_passage: bool) -> dict[str, object]:
+        """Return the texts by ragas' names; of passages that are judged one by one, the first ones."""
+        passages = self.passages[: self.first] if each_passage else self.passages
+        found: dict[str, object] = {"user_input": self.question, "response": self.answer}
+        found |= {"reference": self.truth, "retrieved_contexts": list(passages)}
+        return {name: text for name, text in found.items() if name in names}
 
     def missing(self, needs: Collection[Need]) -> Judgement | None:
         if not self.question or ("answer" in needs and not self.answer):

@@ -10,15 +10,9 @@ from pydantic import Field, field_validator
 
 from rag_assay.assets.chunking.sentence_splitter import sentence_places
 from rag_assay.assets.embedding.embedder import Matrix
-from rag_assay.evals.judging.contract import (
-    JudgeCase,
-    JudgeContext,
-    JudgedMetric,
-    Judgement,
-    Statement,
-)
+from rag_assay.evals.judging.contract import JudgeCase, JudgeContext, JudgedMetric, Judgement, Statement
 from rag_assay.evals.judging.prompt_files import frame_text
-from rag_assay.evals.judging.ragas.calls import CaseCalls, MetricCalls, StoppedError, texts_of
+from rag_assay.evals.judging.ragas.calls import CaseCalls, MetricCalls, ReplyForm, StoppedError, texts_of
 from rag_assay.evals.judging.ragas.metrics import (
     METRICS,
     MOST_SENTENCE_CALLS,
@@ -66,12 +60,9 @@ def sentence_ratio(case: JudgeCase, calls: CaseCalls) -> Judgement:
         for start in range(0, len(sentences), size):
             batch = sentences[start : start + size]
             relevant = _relevant(case.question, batch, own)
-            found += [
-                Statement(
-                    f"passage {one.passage}", one.text, _word(number in relevant), float(number in relevant)
-                )
-                for number, one in enumerate(batch, 1)
-            ]
+            for number, one in enumerate(batch, 1):
+                word = "relevant" if number in relevant else "irrelevant"
+                found.append(Statement(f"passage {one.passage}", one.text, word, float(number in relevant)))
     except StoppedError:
         return own.judgement(None, None)
     if not found:
@@ -89,26 +80,17 @@ def _relevant(question: str, batch: list[_Sentence], calls: MetricCalls) -> froz
         if unknown:
             raise ValueError(f"there are {len(batch)} sentences, and none with the number {unknown[0]}")
 
+    numbers = {"type": "integer", "minimum": 1, "maximum": len(batch)}
+    bounds: dict[str, object] = {"maxItems": len(batch), "items": numbers}
     sentences = "\n".join(["<sentences>", *numbered, "</sentences>"])
     reply = calls.ask(
         prompt("relevant_sentences").messages(
             {"sentences": sentences, "question": frame_text(question, "question")}
         ),
         RelevantSentences,
-        bounds={
-            "RelevantSentences.relevant": {
-                "maxItems": len(batch),
-                "items": {"type": "integer", "minimum": 1, "maximum": len(batch)},
-            }
-        },
-        max_tokens=REASON_TOKENS + 6 * len(batch),
-        check=check,
+        ReplyForm({"RelevantSentences.relevant": bounds}, REASON_TOKENS + 6 * len(batch), check),
     )
     return frozenset(reply.relevant)
-
-
-def _word(relevant: bool) -> str:
-    return "relevant" if relevant else "irrelevant"
 
 
 MetricName = Literal[

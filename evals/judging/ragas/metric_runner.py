@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -30,7 +31,7 @@ from ragas.metrics.collections import (
 
 from rag_assay.assets.embedding.embedder import Matrix
 from rag_assay.evals.judging.contract import Judgement, Statement
-from rag_assay.evals.judging.ragas.calls import CaseCalls, MetricCalls, StoppedError, Texts
+from rag_assay.evals.judging.ragas.calls import CaseCalls, MetricCalls, ReplyForm, StoppedError, Texts
 from rag_assay.evals.judging.ragas.metrics import (
     BATCH,
     LIST_TOKENS,
@@ -57,45 +58,25 @@ REASON = {"maxLength": 240}
 BINARY = {"minimum": 0, "maximum": 1}
 
 
-@dataclass(frozen=True)
-class ReplyExpectations:
-    """What a reply must be about."""
-
-    statements: tuple[str, ...] = ()
-    truths: tuple[str, ...] = ()
+Expected = tuple[tuple[str, ...], tuple[str, ...]]
+"""The statements of the answer, and of the truth, that a reply must be about."""
+Form = Callable[[Expected], ReplyForm]
 
 
-@dataclass(frozen=True)
-class ReplyForm:
-    """How one class of replies is asked for.
+def _list_of(owner: str, field: str) -> Form:
+    def check(reply: Any) -> None:
+        said = [one for one in getattr(reply, field) if one.strip()]
+        _count(len(said), f"`{field}`")
+        setattr(reply, field, said)
 
-    bounds: see `Gateway.structured`
-    check: raises ValueError for unusable replies
-    size: statements of a reply that takes a text apart; none stops the metric
-    """
-
-    bounds: Bounds
-    max_tokens: int
-    check: Callable[[Any], None]
-    size: Callable[[Any], int] | None = None
+    bounds: Bounds = {f"{owner}.{field}": {"items": STATEMENT, "maxItems": ASKED_STATEMENTS}}
+    form = ReplyForm(bounds, LIST_TOKENS, check, lambda reply: len(getattr(reply, field)))
+    return lambda _: form
 
 
-def _list_of(owner: str, field: str) -> Callable[[ReplyExpectations], ReplyForm]:
-    def form(_expected: ReplyExpectations) -> ReplyForm:
-        def check(reply: Any) -> None:
-            said = [one for one in getattr(reply, field) if one.strip()]
-            _count(len(said), f"`{field}`")
-            setattr(reply, field, said)
-
-        bounds: Bounds = {f"{owner}.{field}": {"items": STATEMENT, "maxItems": ASKED_STATEMENTS}}
-        return ReplyForm(bounds, LIST_TOKENS, check, lambda reply: len(getattr(reply, field)))
-
-    return form
-
-
-def _verdict_form(owner: str) -> Callable[[ReplyExpectations], ReplyForm]:
-    def form(expected: ReplyExpectations) -> ReplyForm:
-        wanted = expected.statements
+def _verdict_form(owner: str) -> Form:
+    def form(expected: Expected) -> ReplyForm:
+        wanted = expected[0]
 
         def check(reply: Any) -> None:
             if len(reply.statements) != len(wanted):
@@ -117,19 +98,18 @@ def _verdict_form(owner: str) -> Callable[[ReplyExpectations], ReplyForm]:
 
 
 def _in_order(verdicts: Sequence[Any], wanted: Sequence[str]) -> list[Any]:
-    places = {_plain(text): place for place, text in enumerate(wanted)}
-    named = {places.get(_plain(one.statement)): one for one in verdicts}
+    def plain(text: str) -> str:
+        return " ".join(text.split()).casefold()
+
+    places = {plain(text): place for place, text in enumerate(wanted)}
+    named = {places.get(plain(one.statement)): one for one in verdicts}
     if len(places) == len(wanted) and named.keys() == set(places.values()):
         return [named[place] for place in range(len(wanted))]
     return list(verdicts)
 
 
-def _plain(text: str) -> str:
-    return " ".join(text.split()).casefold()
-
-
-def _classification(expected: ReplyExpectations) -> ReplyForm:
-    n_answer, n_truth = len(expected.statements), len(expected.truths)
+def _classification(expected: Expected) -> ReplyForm:
+    n_answer, n_truth = map(len, expected)
 
     def check(reply: Any) -> None:
         right, wrong, missed = len(reply.TP), len(reply.FP), len(reply.FN)
@@ -142,15 +122,15 @@ def _classification(expected: ReplyExpectations) -> ReplyForm:
             raise ValueError(f"the ground truth has {n_truth} statements, and FN holds {missed}")
 
     most = {"TP": n_answer, "FP": n_answer, "FN": n_truth}
-    bounds: Bounds = {f"ClassificationWithReason.{name}": {"maxItems": n} for name, n in most.items()}
-    texts: Bounds = {
+    bounds: Bounds = {
+        **{f"ClassificationWithReason.{name}": {"maxItems": n} for name, n in most.items()},
         "StatementsWithReason.statement": {"maxLength": STATEMENT["maxLength"]},
         "StatementsWithReason.reason": REASON,
     }
-    return ReplyForm({**bounds, **texts}, reply_tokens(n_answer + n_truth), check)
+    return ReplyForm(bounds, reply_tokens(n_answer + n_truth), check)
 
 
-def _recall_form(_expected: ReplyExpectations) -> ReplyForm:
+def _recall_form(_expected: Expected) -> ReplyForm:
     def check(reply: Any) -> None:
         _count(len(reply.classifications), "`classifications`")
         for one in reply.classifications:
@@ -165,12 +145,12 @@ def _recall_form(_expected: ReplyExpectations) -> ReplyForm:
     return ReplyForm(bounds, reply_tokens(BATCH), check, lambda reply: len(reply.classifications))
 
 
-def _precision(_expected: ReplyExpectations) -> ReplyForm:
+def _precision(_expected: Expected) -> ReplyForm:
     bounds: Bounds = {"ContextPrecisionOutput.reason": REASON, "ContextPrecisionOutput.verdict": BINARY}
     return ReplyForm(bounds, REASON_TOKENS, lambda reply: _binary(reply.verdict, "verdict"))
 
 
-def _relevance_form(_expected: ReplyExpectations) -> ReplyForm:
+def _relevance_form(_expected: Expected) -> ReplyForm:
     def check(reply: Any) -> None:
         if reply.rating not in {0, 1, 2}:
             raise ValueError(f"`rating` is 0, 1 or 2, not {reply.rating}")
@@ -178,7 +158,7 @@ def _relevance_form(_expected: ReplyExpectations) -> ReplyForm:
     return ReplyForm({"ContextRelevanceOutput.rating": {"minimum": 0, "maximum": 2}}, RATING_TOKENS, check)
 
 
-def _question(_expected: ReplyExpectations) -> ReplyForm:
+def _question(_expected: Expected) -> ReplyForm:
     def check(reply: Any) -> None:
         _binary(reply.noncommittal, "noncommittal")
         if not reply.question.strip():
@@ -201,7 +181,7 @@ def _count(found: int, name: str) -> None:
         raise ValueError(f"{name} has {found} statements, and at most {MOST_STATEMENTS} are read")
 
 
-_FORMS: dict[str, Callable[[ReplyExpectations], ReplyForm]] = {
+_FORMS: dict[str, Form] = {
     "StatementGeneratorOutput": _list_of("StatementGeneratorOutput", "statements"),
     "ClaimDecompositionOutput": _list_of("ClaimDecompositionOutput", "claims"),
     "NLIStatementOutput": _verdict_form("NLIStatementOutput"),
@@ -226,7 +206,7 @@ class GatewayLlm(InstructorBaseRagasLLM):
         self._lists = iter(lists)
         self._turns = turns
         self._asked: Counter[str] = Counter()
-        self._expected = ReplyExpectations()
+        self._expected: Expected = ((), ())
 
     def generate(self, prompt: str, response_model: type[Shape]) -> Shape:
         form = _FORMS[response_model.__name__](self._expected)
@@ -235,10 +215,8 @@ class GatewayLlm(InstructorBaseRagasLLM):
         found = self.calls.ask(
             prompt_file("asking").messages({"prompt": prompt}),
             response_model,
-            bounds=form.bounds,
-            max_tokens=form.max_tokens,
-            check=form.check,
-            turn=(turn, self._turns),
+            form,
+            (turn, self._turns),
         )
         if form.size is not None:
             text = next(self._lists)
@@ -252,11 +230,11 @@ class GatewayLlm(InstructorBaseRagasLLM):
     @contextmanager
     def expecting(self, statements: Sequence[str], truths: Sequence[str] = ()) -> Iterator[None]:
         """Check that replies in this block are about these statements."""
-        self._expected = ReplyExpectations(tuple(statements), tuple(truths))
+        self._expected = tuple(statements), tuple(truths)
         try:
             yield
         finally:
-            self._expected = ReplyExpectations()
+            self._expected = ((), ())
 
 
 class JudgeEmbedding(BaseRagasEmbedding):
@@ -323,18 +301,16 @@ def _faithfulness(values: Sequence[Any], _texts: Texts, _cosine: Cosine) -> Read
 
 def _relevancy(values: Sequence[Any], texts: Texts, cosine: Cosine) -> Read:
     evasive = all(one.noncommittal for one in values)
-    found = tuple(
-        Statement(
-            ANSWER,
-            one.question,
-            "noncommittal" if one.noncommittal else "committal",
-            0.0 if evasive else cosine(one.question, texts.question),
-        )
-        for one in values
-    )
+    found = []
+    for one in values:
+        alike = 0.0 if evasive else cosine(one.question, texts.question)
+        word = "noncommittal" if one.noncommittal else "committal"
+        found.append(Statement(ANSWER, one.question, word, alike))
     if evasive:
-        return Read(found, "the judge finds the answer evasive each time, which counts as 0")
-    return Read(found, f"mean cosine of the question and {len(found)} questions that the answer would answer")
+        return Read(tuple(found), "the judge finds the answer evasive each time, which counts as 0")
+    return Read(
+        tuple(found), f"mean cosine of the question and {len(found)} questions that the answer would answer"
+    )
 
 
 def _correctness(values: Sequence[Any], texts: Texts, cosine: Cosine) -> Read:
@@ -388,30 +364,18 @@ def _noise(values: Sequence[Any], texts: Texts, *, relevant: bool) -> Read:
 
 
 def _usefulness(values: Sequence[Any], texts: Texts, _cosine: Cosine) -> Read:
-    found = [
-        Statement(
-            f"passage {number}",
-            texts.passages[number - 1],
-            "useful" if one.verdict else "not useful",
-            float(one.verdict),
-            one.reason,
-        )
-        for number, one in enumerate(values, 1)
-    ]
+    found = []
+    for number, (text, one) in enumerate(zip(texts.passages, values, strict=False), 1):
+        word = "useful" if one.verdict else "not useful"
+        found.append(Statement(f"passage {number}", text, word, float(one.verdict), one.reason))
     return Read(tuple(found), f"{_share(found)} passages are useful{_of_all(texts)}; average precision")
 
 
 def _recall(values: Sequence[Any], _texts: Texts, _cosine: Cosine) -> Read:
-    found = [
-        Statement(
-            TRUTH,
-            one.statement,
-            "attributed" if one.attributed else "not attributed",
-            float(one.attributed),
-            one.reason,
-        )
-        for one in values[0].classifications
-    ]
+    found = []
+    for one in values[0].classifications:
+        word = "attributed" if one.attributed else "not attributed"
+        found.append(Statement(TRUTH, one.statement, word, float(one.attributed), one.reason))
     return Read(tuple(found), f"{_share(found)} statements of the ground truth are in the passages")
 
 
@@ -530,18 +494,6 @@ _MAKERS: dict[str, Callable[[_Tools], Any]] = {
     # Its own repetitions would ask the same call again, and does not keep what went wrong.
     "context_relevance": lambda one: ContextRelevance(llm=one.llm, max_retries=1),
 }
-_FIELDS: dict[str, tuple[str, ...]] = {
-    "faithfulness": ("user_input", "response", "retrieved_contexts"),
-    "answer_relevancy": ("user_input", "response"),
-    "answer_correctness": ("user_input", "response", "reference"),
-    "factual_correctness": ("response", "reference"),
-    "noise_sensitivity": ("user_input", "response", "reference", "first_contexts"),
-    "noise_sensitivity_irrelevant": ("user_input", "response", "reference", "first_contexts"),
-    "context_precision": ("user_input", "reference", "first_contexts"),
-    "context_utilization": ("user_input", "response", "first_contexts"),
-    "context_recall": ("user_input", "retrieved_contexts", "reference"),
-    "context_relevance": ("user_input", "retrieved_contexts"),
-}
 
 
 def judge_case(
@@ -550,9 +502,11 @@ def judge_case(
     metric, calls = METRICS[name], MetricCalls(case)
     turns = questions if name == "answer_relevancy" else 1
     tools = _Tools(GatewayLlm(calls, metric.lists, turns), JudgeEmbedding(embed), questions)
-    fields = texts.of(_FIELDS[name])
+    each_passage = any(asks.of_each_passage for asks in metric.asks.values())
     try:
-        found = float(run_coroutine(_MAKERS[name](tools).ascore(**fields)).value)
+        score = _MAKERS[name](tools).ascore
+        inputs = texts.inputs(signature(score).parameters, each_passage=each_passage)
+        found = float(run_coroutine(score(**inputs)).value)
         if calls.stopped is not None:  # which ragas has swallowed
             return calls.judgement(None, None)
         read = READERS[name](calls.values, texts, tools.embeddings.cosine)

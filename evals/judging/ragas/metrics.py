@@ -54,10 +54,6 @@ class RagasMetric(NamedTuple):
     embeds: bool = False
 
 
-def _needs(*needs: Need) -> frozenset[Need]:
-    return frozenset(needs)
-
-
 _LIST = Asks(LIST_TOKENS)
 _VERDICTS = Asks(reply_tokens(BATCH), 1, MOST_BATCHES)
 _EACH = _VERDICTS._replace(of_each_passage=True)
@@ -71,7 +67,7 @@ _NOISE = {
     "noise: the answer by each passage": _EACH,
     "noise: the answer by the truth": _VERDICTS,
 }
-_ALL_NEEDS = _needs("answer", "passages", "ground_truth")
+_ALL_NEEDS: frozenset[Need] = frozenset({"answer", "passages", "ground_truth"})
 
 METRICS: dict[str, RagasMetric] = {
     one.judged.name: one
@@ -79,7 +75,7 @@ METRICS: dict[str, RagasMetric] = {
         RagasMetric(
             JudgedMetric(
                 "faithfulness",
-                _needs("answer", "passages"),
+                frozenset({"answer", "passages"}),
                 about="Share of the statements of the answer that the passages support",
             ),
             "faithfulness",
@@ -99,7 +95,7 @@ METRICS: dict[str, RagasMetric] = {
         RagasMetric(
             JudgedMetric(
                 "answer_correctness",
-                _needs("answer", "ground_truth"),
+                frozenset({"answer", "ground_truth"}),
                 bounds=(-0.25, 1.0),
                 about="0.75 F1 of the statements of the answer + 0.25 cosine of answer and ground truth",
             ),
@@ -115,7 +111,7 @@ METRICS: dict[str, RagasMetric] = {
         RagasMetric(
             JudgedMetric(
                 "factual_correctness",
-                _needs("answer", "ground_truth"),
+                frozenset({"answer", "ground_truth"}),
                 about="F1 of the claims of answer and ground truth, each held against the other",
             ),
             "factual_correctness",
@@ -152,7 +148,7 @@ METRICS: dict[str, RagasMetric] = {
         RagasMetric(
             JudgedMetric(
                 "context_precision",
-                _needs("passages", "ground_truth"),
+                frozenset({"passages", "ground_truth"}),
                 about="Average precision of the passages that are useful for the ground truth",
             ),
             "context_precision",
@@ -161,7 +157,7 @@ METRICS: dict[str, RagasMetric] = {
         RagasMetric(
             JudgedMetric(
                 "context_utilization",
-                _needs("answer", "passages"),
+                frozenset({"answer", "passages"}),
                 about="Average precision of the passages that are useful for the answer",
             ),
             "context_precision",
@@ -170,7 +166,7 @@ METRICS: dict[str, RagasMetric] = {
         RagasMetric(
             JudgedMetric(
                 "context_recall",
-                _needs("passages", "ground_truth"),
+                frozenset({"passages", "ground_truth"}),
                 about="Share of the statements of the ground truth that are in the passages",
             ),
             "context_recall",
@@ -180,7 +176,7 @@ METRICS: dict[str, RagasMetric] = {
         RagasMetric(
             JudgedMetric(
                 "context_relevance",
-                _needs("passages"),
+                frozenset({"passages"}),
                 about="Mean of two ratings of how far the passages hold what the question needs",
             ),
             "context_relevance",
@@ -189,7 +185,7 @@ METRICS: dict[str, RagasMetric] = {
         RagasMetric(
             JudgedMetric(
                 "relevant_sentence_ratio",
-                _needs("passages"),
+                frozenset({"passages"}),
                 about="Share of the sentences of the passages that can help to answer the question",
             ),
             None,
