@@ -19,7 +19,7 @@ from rag_assay.evals.generation.contract import Request
 from rag_assay.evals.generation.prompt_fitting import ContextWindow, fit_prompt
 from rag_assay.evals.judging.contract import Judge, JudgeCase, JudgeContext, Judgement, Need, Statement
 from rag_assay.evals.judging.prompt_files import JudgePrompt, Language, wordings_identity
-from rag_assay.evals.word_lists import entries
+from rag_assay.evals.word_lists import alternation, entries
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.inference import structured
 from rag_assay.warehouse.inference.chat_model import ChatModel
@@ -31,18 +31,7 @@ if TYPE_CHECKING:
 
 DECLINED = "the model declines to judge"
 LOOK = 300  # characters in which a model that declines says so
-_DECLINES = re.compile(
-    r"""\b(?:
-      (?:i['’]?m|i\sam|we\sare)\s(?:very\s|so\s)?sorry\b|^sorry\b
-      |i\s(?:cannot|can['’]t|can\snot|won['’]t|will\snot|am\s(?:un|not\s)able\sto|must\s(?:decline|refuse)|refuse\sto)\b
-      |i['’]m\s(?:un|not\s)able\sto\b
-      |as\san\sai\b
-      |(?:es\s)?tut\smir\s(?:sehr\s)?leid\b
-      |(?:ich|leider)\s(?:kann|darf|werde|möchte)\b[^.\n]{0,120}\bnicht\b
-      |als\s(?:ki|künstliche\sintelligenz|sprachmodell)\b
-    )""",
-    re.VERBOSE | re.IGNORECASE,
-)
+_DECLINES = re.compile(rf"\b(?:{alternation('judging', 'declining')})", re.IGNORECASE)
 
 
 def declines(text: str) -> bool:

@@ -18,12 +18,14 @@ import shutil
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import polars as pl
+from pydantic import AfterValidator, TypeAdapter
+from pydantic.dataclasses import dataclass
 
 from rag_assay.evals.spreadsheet_import.mapping import AXES, UNSAID
 from rag_assay.warehouse.atomic_write import atomic_write
@@ -43,6 +45,9 @@ Row = dict[str, Any]
 """A row of `schemas.IMPORTED`."""
 
 
+Text = Annotated[str, AfterValidator(encodable)]
+
+
 @dataclass(frozen=True)
 class Sheet:
     """Origin of a spreadsheet's rows.
@@ -54,13 +59,16 @@ class Sheet:
     notes: `FILE:LINE: text`
     """
 
-    name: str
-    file: str
+    name: Text
+    file: Text
     sha256: str
     mapping: str
     rows: int
-    rejects: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    rejects: tuple[Text, ...] = ()
+    notes: tuple[Text, ...] = ()
+
+
+_SHEET = TypeAdapter(Sheet)
 
 
 class StoredSheet(NamedTuple):
@@ -112,12 +120,12 @@ def write_sheet(home: Home, study: str, sheet: Sheet, rows: Sequence[Row]) -> No
         return
     with _building(folder) as new:
         _write_rows(rows, new / ROWS)
-        (new / SHEET).write_text(_facts(counted), encoding="utf-8")
+        (new / SHEET).write_bytes(_SHEET.dump_json(counted, indent=1))
 
 
 def write_sheet_facts(home: Home, study: str, sheet: Sheet) -> None:
     with atomic_write(imports_folder(home, study) / SHEETS / sheet.name / SHEET) as new:
-        new.write_text(_facts(sheet), encoding="utf-8")
+        new.write_bytes(_SHEET.dump_json(sheet, indent=1))
 
 
 def write_questions(home: Home, study: str) -> None:
@@ -158,18 +166,10 @@ def _rows(path: Path) -> pl.DataFrame:
         raise CorruptFileError(f"{path}: damaged; delete its folder and import the sheet again") from error
 
 
-def _facts(sheet: Sheet) -> str:
-    texts = {name: encodable(value) for name, value in asdict(sheet).items() if isinstance(value, str)}
-    lists = {name: [encodable(one) for one in getattr(sheet, name)] for name in ("rejects", "notes")}
-    return json.dumps({**asdict(sheet), **texts, **lists}, indent=1, ensure_ascii=False)
-
-
 def _sheet(path: Path) -> Sheet:
     try:
-        found = json.loads(path.read_text("utf-8"))
-        known = {one.name: found[one.name] for one in fields(Sheet) if one.name in found}
-        return Sheet(**known | {name: tuple(known.get(name, ())) for name in ("rejects", "notes")})
-    except (ValueError, TypeError, RecursionError) as error:
+        return _SHEET.validate_json(path.read_bytes())
+    except ValueError as error:
         raise CorruptFileError(f"{path}: damaged; delete its folder and import the sheet again") from error
 
 

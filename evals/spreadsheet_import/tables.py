@@ -39,6 +39,8 @@ _TOKEN = re.compile(
     |(?P<sign>[\[\](){},:=]))""",
     re.VERBOSE | re.DOTALL,
 )
+_BETWEEN = {"}": ":", "name)": "="}
+"""Closing sign -> what stands between a name and its value."""
 _WORDS = {"None": None, "null": None, "True": True, "true": True, "False": False, "false": False}
 
 
@@ -67,7 +69,7 @@ def read_literal(text: str) -> Any:
             return _bounded(json.loads(plain))
         except (ValueError, RecursionError):
             pass
-    found, at = _Reader(plain).value(plain, 0, 0)
+    found, at = _parsed(plain)
     if plain[at:].strip():
         raise ValueError(f"not a list: {plain[at : at + 20]!r} stands behind its end")
     if not isinstance(found, list | tuple):
@@ -81,74 +83,68 @@ def _bounded(value: Any) -> Any:
     return value
 
 
-class _Reader:
-    """Reads one literal and counts its items."""
+def _parsed(text: str) -> tuple[Any, int]:
+    """Return the literal that a text begins with, and where it ends."""
+    open_ones: list[tuple[str, list[Any]]] = []  # closing sign, or `name(` of an object; and what is in it
+    at = n_items = 0
+    while True:
+        token = _token(text, at)
+        kind, found, at = token.lastgroup, token[token.lastgroup or 0], token.end()
+        closing, inside = open_ones[-1] if open_ones else ("", [])
+        if open_ones and found in (",", *_BETWEEN.get(closing, ())):
+            continue
+        if kind == "sign" and found == closing[-1:]:
+            value = _closed(closing, inside)
+            open_ones.pop()
+        else:
+            n_items += 1
+            if n_items > MOST_ITEMS:
+                raise ValueError(f"more than {MOST_ITEMS:,} items")
+            is_key = closing == "name)" and len(inside) % 2 == 0
+            is_object = kind == "word" and found not in _WORDS and text[at : at + 1] == "("
+            if is_key and kind == "word":
+                inside.append(found)
+                continue
+            if is_object or (kind == "sign" and found in _CLOSING):
+                if len(open_ones) >= DEPTH:
+                    raise ValueError("not a list that can be read: nested too deeply")
+                open_ones.append(("name)" if is_object else _CLOSING[found], []))
+                at += is_object
+                continue
+            value = _scalar("sign" if is_key else kind, found)
+        if not open_ones:
+            return value, at
+        open_ones[-1][1].append(value)
 
-    def __init__(self, text: str) -> None:
-        self._n = 0
-        self._cut = len(text) >= EXCEL_CELL - 1
 
-    def value(self, text: str, at: int, depth: int) -> tuple[Any, int]:
-        """Return the value that begins at a place, and where it ends."""
-        token = self._token(text, at)
-        self._n += 1
-        if self._n > MOST_ITEMS:
-            raise ValueError(f"more than {MOST_ITEMS:,} items")
-        kind, found = token.lastgroup, token[token.lastgroup or 0]
-        if kind == "text":
-            return _unquoted(found), token.end()
-        if kind == "number":
-            return _number(found), token.end()
-        if kind == "word":
-            return self._named(text, found, token.end(), depth)
-        if found in _CLOSING and depth < DEPTH:
-            return self._items(text, found, token.end(), depth + 1)
-        what = "nested too deeply" if found in _CLOSING else f"{found!r} stands where an item should"
+def _token(text: str, at: int) -> re.Match[str]:
+    found = _TOKEN.match(text, at)
+    if found is None or found.lastgroup is None:
+        is_cut = len(text) >= EXCEL_CELL - 1
+        why = f"cut at {EXCEL_CELL:,} characters, as Excel does" if is_cut else "it does not end"
+        rest = text[at : at + 20].strip()
+        what = why if not rest or is_cut else f"{rest!r} cannot be read"
         raise ValueError(f"not a list that can be read: {what}")
-
-    def _named(self, text: str, word: str, at: int, depth: int) -> tuple[Any, int]:
-        if word in _WORDS:
-            return _WORDS[word], at
-        if text[at : at + 1] == "(" and depth < DEPTH:
-            return self._items(text, "(", at + 1, depth + 1, keyed=True)
-        raise ValueError(f"not a list that can be read: {word[:20]!r} is not in quotes")
-
-    def _items(self, text: str, opening: str, at: int, depth: int, *, keyed: bool = False) -> tuple[Any, int]:
-        items: list[Any] = []
-        named: dict[str, Any] = {}
-        while True:
-            token = self._token(text, at)
-            sign = token["sign"]
-            if sign == _CLOSING[opening]:
-                return _closed(opening, items, named, keyed=keyed), token.end()
-            if sign == ",":
-                at = token.end()
-                continue
-            if keyed:
-                name, at = token[0].strip(), self._token(text, token.end()).end()
-                named[name], at = self.value(text, at, depth)
-                continue
-            one, at = self.value(text, at, depth)
-            if opening == "{":
-                at = self._token(text, at).end()  # the colon
-                named[str(one)], at = self.value(text, at, depth)
-            else:
-                items.append(one)
-
-    def _token(self, text: str, at: int) -> re.Match[str]:
-        found = _TOKEN.match(text, at)
-        if found is None or found.lastgroup is None:
-            why = f"cut at {EXCEL_CELL:,} characters, as Excel does" if self._cut else "it does not end"
-            rest = text[at : at + 20].strip()
-            what = why if not rest or self._cut else f"{rest!r} cannot be read"
-            raise ValueError(f"not a list that can be read: {what}")
-        return found
+    return found
 
 
-def _closed(opening: str, items: list[Any], named: dict[str, Any], *, keyed: bool) -> Any:
-    if keyed or opening == "{":
-        return named
-    return tuple(items) if opening == "(" else items
+def _closed(closing: str, inside: list[Any]) -> Any:
+    if closing in _BETWEEN:
+        if len(inside) % 2:
+            raise ValueError("not a list that can be read: a name without a value")
+        return dict(zip(map(str, inside[::2]), inside[1::2], strict=True))
+    return tuple(inside) if closing == ")" else inside
+
+
+def _scalar(kind: str | None, found: str) -> Any:
+    if kind == "text":
+        return _unquoted(found)
+    if kind == "number":
+        return _number(found)
+    if kind == "word" and found in _WORDS:
+        return _WORDS[found]
+    what = f"{found[:20]!r} is not in quotes" if kind == "word" else f"{found!r} stands where an item should"
+    raise ValueError(f"not a list that can be read: {what}")
 
 
 def _unquoted(token: str) -> str:

@@ -13,8 +13,8 @@ from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model
 from rag_assay.evals.generation.contract import Passage
 from rag_assay.evals.judging.contract import JudgeCase, JudgedMetric
 from rag_assay.evals.question_sets.readers.jsonl import json_objects
-from rag_assay.evals.question_sets.readers.records import is_empty, listed, plain_text
-from rag_assay.evals.question_sets.readers.table import csv_rows
+from rag_assay.evals.question_sets.readers.records import finite_number, is_empty, listed, plain_text
+from rag_assay.evals.question_sets.readers.table import csv_objects
 from rag_assay.warehouse.encodable import encodable
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.identity import digest
@@ -51,7 +51,7 @@ class LabelScale(Strict):
             if self.good_from is not None:
                 raise ValueError("`good_from` is a label of a `scale`: say that, as in scale: [1, 5]")
             return self
-        numbers = [one for one in map(_number, self.scale) if one is not None]
+        numbers = [one for one in map(finite_number, self.scale) if one is not None]
         if len(numbers) == 1 or _word(self.scale[0]) == _word(self.scale[1]) or len(set(numbers)) == 1:
             raise ValueError("`scale` has two ends, the worst and the best: numbers or words that differ")
         if self.good_from is not None and not numbers:
@@ -61,7 +61,7 @@ class LabelScale(Strict):
         return self
 
     def read(self, value: object) -> Label:
-        number = _number(value)
+        number = finite_number(value)
         if self.scale is None:
             word = _word(value)
             if word in (GOOD[0], BAD[0]):
@@ -72,7 +72,7 @@ class LabelScale(Strict):
                 "is a number, and nothing says whether it is good. Say the worst and the best label in the "
                 "study: `labels: {file: FILE, scale: [0, 1]}`, or `scale: [1, 5], good_from: 4`"
             )
-        ends = [_number(one) for one in self.scale]
+        ends = [finite_number(one) for one in self.scale]
         if ends[0] is None or ends[1] is None:
             words = [_word(one) for one in self.scale]
             if _word(value) not in words:
@@ -113,16 +113,6 @@ class LabelFile(LabelScale):
 
 class AmbiguousLabelError(ValueError):
     """A label that may be good or bad: the study does not say."""
-
-
-def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        found = float(value)
-    except (ValueError, OverflowError):
-        return None
-    return found if math.isfinite(found) else None
 
 
 def _word(value: object) -> str:
@@ -217,25 +207,21 @@ def _lines(path: Path, findings: list[str]) -> Iterator[tuple[str, dict[str, Any
     if suffix not in SUFFIXES:
         findings.append(f"{path}: labels are a file of {', '.join(SUFFIXES)}")
         return
-    columns: list[str] | None = None
-    rows = json_objects(path) if suffix in {".jsonl", ".ndjson"} else csv_rows(path)
-    for line, row in rows:
-        if isinstance(row, str):
-            findings.append(f"{path}:{line}: {row}")
-        elif isinstance(row, dict):
-            if wrong := _misnamed(list(row)):
+
+    def check(columns: list[str], line: str) -> None:
+        if wrong := _misnamed(columns):
+            raise InputError(f"{path}:{line}: {wrong}")
+
+    is_table = suffix in {".csv", ".tsv"}
+    try:
+        for line, row in csv_objects(path, check) if is_table else json_objects(path):
+            wrong = row if isinstance(row, str) else None if is_table else _misnamed(list(row))
+            if isinstance(row, str) or wrong:
                 findings.append(f"{path}:{line}: {wrong}")
             else:
                 yield line, _ours(row)
-        elif columns is None:
-            columns = [name.strip() for name in row]
-            if wrong := _misnamed(columns):
-                findings.append(f"{path}:{line}: {wrong}")
-                return
-        elif any(row[len(columns) :]):
-            findings.append(f"{path}:{line}: {len(row)} cells for {len(columns)} columns")
-        else:
-            yield line, _ours(dict(zip(columns, row, strict=False)))
+    except InputError as error:
+        findings += error.findings
 
 
 def _misnamed(columns: list[str]) -> str | None:

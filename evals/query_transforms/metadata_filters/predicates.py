@@ -39,14 +39,14 @@ class Prefilter:
     of: tuple[QueryInterpretation, ...] = ()
 
     def __and__(self, other: Prefilter) -> Prefilter:
-        where = f"({self.where}) AND ({other.where})" if self.where and other.where else None
-        both = (*self.of, *other.of)
-        return Prefilter(self.mask & other.mask, where, f"{self.words} and {other.words}", both)
+        return self._joined(other, self.mask & other.mask, "and")
 
     def __or__(self, other: Prefilter) -> Prefilter:
-        where = f"({self.where}) OR ({other.where})" if self.where and other.where else None
-        both = (*self.of, *other.of)
-        return Prefilter(self.mask | other.mask, where, f"{self.words} or {other.words}", both)
+        return self._joined(other, self.mask | other.mask, "or")
+
+    def _joined(self, other: Prefilter, mask: Mask, word: str) -> Prefilter:
+        where = f"({self.where}) {word.upper()} ({other.where})" if self.where and other.where else None
+        return Prefilter(mask, where, f"{self.words} {word} {other.words}", (*self.of, *other.of))
 
 
 def in_window(index: OpenIndex, first: date | None, last: date | None, *, undated: bool) -> Prefilter:

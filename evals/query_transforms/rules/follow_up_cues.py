@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from rag_assay.evals.retrieval.question_words import content, language, names, stop_words, words
-from rag_assay.evals.word_lists import Language, entries
+from rag_assay.evals.word_lists import Language, alternation, entries
 
 MOST = 12  # words: a longer message says something
 _REPLIES = {"en": "Ask something about the documents.", "de": "Fragen Sie etwas zu den Dokumenten."}
@@ -61,79 +61,21 @@ def _lists() -> tuple[frozenset[str], frozenset[str]]:
     return core, core | frozenset(entries("courtesies", "beside")) | stop_words()
 
 
-OPENERS = re.compile(
-    r"^\W*(?:and|but|also|or|then|so|what about|how about|und|aber|auch|oder|was ist mit|"
-    r"wie ist es (?:mit|bei)|wie steht es (?:mit|um)|wie sieht es (?:mit|bei)(?=.* aus)|"
-    r"gilt das auch|(?:no|nein|nee|sorry|entschuldigung)?\W*(?:i|ich) (?:mean|meant|meine|meinte))\b(?!-)",
-    re.IGNORECASE,
-)
-ASKS = re.compile(
-    r"\W*(?:wh\w+|how|wer|wen|wem|was|wann|wo\w*|warum|weshalb|wieso|wie|welche\w*)\b", re.IGNORECASE
-)
+def _cue(pattern: str, group: str, *languages: Language, flags: int = re.IGNORECASE) -> re.Pattern[str]:
+    return re.compile(pattern.format(alternation("follow_ups", group, *languages)), flags)
+
+
+OPENERS = _cue(r"^\W*(?:{})\b(?!-)", "openers")
+ASKS = _cue(r"\W*(?:{})\b", "asking")
 _HOW_IT_IS = re.compile(r"\W*wie (?:ist|steht|sieht) es\b", re.IGNORECASE)
-_MORE = re.compile(
-    r"""\b(?:tell\ me\ more|elaborate|go\ on|(?:any|some)(?:thing|one|body|where)\ else
-    |same\ (?:question|thing|for)
-    |(?:what|who|where|when|how|why)\ else|(?:more|further|the)\ (?:details|examples)|ones
-    |(?:the|this|that|which|another|first|second|third|last|next|previous|other|same)\ one(?!-)
-    |(?:own|have|had|need|buy|get|use|want)\ one(?=\s*(?:[?.,!]|$))
-    |erzähl\w*\ (?:mir\ )?mehr|(?:sonst|was|wer|wo)\ noch
-    |noch\ (?:etwas|jemand|was|mehr|eins|eine[nrs]?)(?=\s*[?.!])
-    |(?:noch|mehr|weitere[nrs]?)\ (?:beispiele?n?|einzelheiten|details|angaben|informationen|infos)
-    |(?:noch|dann)(?=\s*\?)
-    |(?:die|den|der)\ beiden(?=(?:\ \w+)?\s*\?)|(?:the\ two|both)(?=\s*\?))\b""",
-    re.IGNORECASE | re.VERBOSE,
-)
+_MORE = _cue(r"\b(?:{})\b", "more")
 _POINTING = {
-    "en": re.compile(
-        r"""\b(?:he|she|it|they|him|her|them|his|hers|its|their|theirs|this|these|there|then
-        |(?<=\bis\ )that|(?<=\bwas\ )that|(?<=\bdid\ )that|(?<=\bdoes\ )that|(?<=\babout\ )that
-        |(?<=\bof\ )that
-        |(?<=\bfor\ )that|(?<=\bwith\ )that|(?<=\bafter\ )that|(?<=\bthan\ )that|(?<=\bbefore\ )that
-        |(?<=\bare\ )those|(?<=\bwere\ )those|(?<=\bdo\ )those|(?<=\bof\ )those
-        |(?<=\bexplain\ )that|(?<=\brepeat\ )that|(?<=\bsummari[sz]e\ )that
-        |(?:that|those)(?=\s*[?.,!])|the\ (?:former|latter|same(?=\s*[?.,!]|\ (?:for|with|about))))\b""",
-        re.IGNORECASE | re.VERBOSE,
-    ),
-    # A capital "Sie" or "Ihr" within a sentence is the polite "you".
-    "de": re.compile(
-        r"""\b(?:er|sie|es|ihn|ihm|ihr|ihre[nmrs]?|ihnen|(?:^|(?<=[.?!]\ ))(?:Er|Sie|Es|Ihm|Ihr|Ihre[nmrs]?)
-        |[Ss]ein|[Ss]eine[nmrs]?|[Dd]essen|(?<!,\ )[Dd]eren|(?<!,\ )[Dd]enen|[Dd]iese[nmrs]?|[Jj]ene[nmrs]?
-        |[Dd]ort|[Dd]a(?=\ (?:rein|raus|hin|drin|drauf|dran)\b)
-        |[Dd](?:abei|avon|amit|afür|agegen|aran|arin|arauf|araus|arüber|anach|avor|azu)
-            (?!,\ (?:dass|ob|wie))
-        |[Hh]ier(?:zu|für|von)|[Dd]amals|[Dd]erselbe\w*
-        |(?<!,\ )(?:[Dd]as|[Dd]er|[Dd]ie|[Dd]en|[Dd]em)
-            (?=\s*[?.!]|\s+(?:auch|noch|so|denn|eigentlich|genau|schon|für|bei|im?|auf|pro|nicht|jetzt)\b
-            |(?:\s+[a-zäöüß]+)+\s*[?.!]?$))\b""",
-        re.VERBOSE,
-    ),
+    "en": _cue(r"\b(?:{})\b", "pointing", "english"),
+    "de": _cue(r"\b(?:{})\b", "pointing", "german", flags=0),
 }
-# Words that look so but stand for nothing: "it is legal to", "is there a limit", "this season".
-_EMPTY = re.compile(
-    r"""\b(?:gibt\ es|es\ gibt|gab\ es|es\ gab|(?:geht|handelt)\ es\ (?:um|sich)|wie\ (?:geht|steht)\ es
-    |es(?:,?\ (?:dass|wenn|ob)\b|\ (?:regne|schnei)\w+)|(?:regnet|schneit)e?\ es
-    |(?:ist|war|wäre)\ es\ \w+(?=,|\ dass\b|\ zu\b)
-    |it\ (?:is\ |was\ |be\ |become\ |becomes\ )?(?:\w+\ )?(?:to|that)\b(?!\s*[?.!])
-    |(?:is|was|does|will|did|how\ long\ does)\ it\ (?:take|\w+\ )?(?:\w+\ )?(?:to|that)\b(?!\s*[?.!])
-    |(?:is|was)\ it\ (?:rain|snow)\w*|it\ (?:rain|snow)\w*|it\ matter\w*
-    |(?:is|are|was|were|be|been|will|can|could|has|have|had|would|should|must|may|might)
-        \ there\b(?!\s*[?.,!])
-    |there\ (?:is|are|was|were|has|have|had|will|exists?|remains?)
-    |(?:this|these)\ (?:\w+\ )?(?:days?|weeks?|weekend|months?|years?|quarter|season|summer|winter
-        |spring|autumn)
-    |(?:this)\ (?:morning|evening|afternoon)
-    |diese[nmrs]?\ (?:\w+\ )?(?:tage?n?|wochen?|wochenende|monate?n?|jahre?[ns]?|quartal|saison|spielzeit
-        |sommer|winter|frühjahr|frühling|herbst))\b""",
-    re.IGNORECASE | re.VERBOSE,
-)
-_CLAUSE = re.compile(
-    r"[,;:?!–]|\b(?:and|or|but|when|if|whether|that|who|which|while|because|before|after|until|unless|since|so|as|"
-    r"than|though|und|oder|aber|wenn|falls|ob|dass|weil|während|bevor|nachdem|sobald|als|obwohl)\b",
-    re.IGNORECASE,
-)
-_DETERMINED = re.compile(r"\b(?:the|a|an|each|every|any|no|ein|eine[nmrs]?|jede[nmrs]?)\s+\w+", re.IGNORECASE)
-_SOME = re.compile(r"\b(?:a|an|each|every|any|no|ein|eine[nmrs]?|jede[nmrs]?)\s+\w+", re.IGNORECASE)
+_EMPTY = _cue(r"\b(?:{})\b", "empty")
+_CLAUSE = _cue(r"[,;:?!–]|\b(?:{})\b", "clauses")
+_DETERMINED, _SOME = _cue(r"\b(?:the|{})\s+\w+", "indefinite"), _cue(r"\b(?:{})\s+\w+", "indefinite")
 _DEFINED = re.compile(r"^\W*(?:what|who)\s+(?:is|are|was|were)\s+", re.IGNORECASE)
 _OWNED = {"its", "his", "her", "their", "dessen", "deren", "sein", "ihr"} | {
     f"{one}e{end}" for one in ("sein", "ihr") for end in ("", *"nmrs")

@@ -9,24 +9,19 @@ from calendar import monthrange
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 from rag_assay.evals.query_transforms.rules import periods
 from rag_assay.evals.retrieval.question_words import MAX_READ, Language, words
-from rag_assay.evals.word_lists import alternation, numbered, table
+from rag_assay.evals.word_lists import alternation, groups, numbered, table
 
 Unit = Literal["day", "week", "month", "year", "season"]
 
 _EARLIER = r"davor|zuvor|vorher|früher|before|earlier|prior"
 _LATER = r"danach|darauf|später|after|later|afterwards"
-_UNITS: dict[Unit, str] = {
-    "day": r"tage?n?|days?",
-    "week": r"wochen?|weeks?",
-    "month": r"monate?n?s?|months?",
-    "year": r"jahre?n?s?|years?",
-    "season": r"saisons?|spielzeiten|spielzeit|seasons?",
-}
-_ANY_UNIT = "|".join(_UNITS.values())
+_ANY_UNIT = (
+    r"tage?n?|days?|wochen?|weeks?|monate?n?s?|months?|jahre?n?s?|years?|saisons?|spielzeiten?|seasons?"
+)
 _END = r"(?=\s*(?:$|[?.!,;]))"
 _BEFORE_THAT = rf"(?:{_EARLIER})(?:\s+(?:that|this|then))?"
 _AFTER_THAT = rf"(?:{_LATER})(?:\s+(?:that|this|then))?"
@@ -69,7 +64,7 @@ def shift_in(text: str) -> Shift | None:
         return None
     if not found["unit"] and words(text[: found.start()] + text[found.end() :]):
         return None  # "what is planned for the next year": from today on
-    unit = _unit_of(found["unit"] or found["unit2"] or found["before"] or found["after"])
+    unit = _unit(found["unit"] or found["unit2"] or found["before"] or found["after"])
     steps = _steps_of(found["count"])
     is_back = bool(found["back"] or found["previous"] or found["before"])
     start = found.start("count") if steps is None and found["count"] else found.start()
@@ -147,23 +142,8 @@ def _range(first: date, last: date, is_german: bool) -> str:
 
 
 def _write_month(number: int, is_german: bool) -> str:
-    return _MONTHS["de" if is_german else "en"][number - 1]
-
-
-_MONTHS = {
-    "en": (
-        *("January", "February", "March", "April", "May", "June"),
-        *("July", "August", "September", "October", "November", "December"),
-    ),
-    "de": (
-        *("Januar", "Februar", "März", "April", "Mai", "Juni"),
-        *("Juli", "August", "September", "Oktober", "November", "Dezember"),
-    ),
-}
-
-
-def _unit_of(text: str) -> Unit:
-    return next(unit for unit, words in _UNITS.items() if re.fullmatch(words, text, re.IGNORECASE))
+    names = groups("calendar", "german" if is_german else "english")["months"][str(number)]
+    return str(names.split()[0]).capitalize()
 
 
 def _steps_of(text: str | None) -> int | None:
@@ -341,25 +321,22 @@ def _lately(match: re.Match[str], today: date) -> _Span:
 
 def _last(match: re.Match[str], today: date) -> _Span:
     unit = _unit(match[2])
-    begin = {
-        "week": today - timedelta(days=today.weekday()),
-        "month": today.replace(day=1),
-        "year": today.replace(month=1, day=1),
-    }[unit]
+
+    def first_of(day: date) -> date:
+        if unit == "week":
+            return day - timedelta(days=day.weekday())
+        return day.replace(day=1) if unit == "month" else day.replace(month=1, day=1)
+
+    begin = first_of(today)
     if match[1].lower().startswith(("this", "dies")):
         return _Span("lately", begin, today)
     end = begin - timedelta(days=1)
-    first = {
-        "week": end - timedelta(days=6),
-        "month": end.replace(day=1),
-        "year": end.replace(month=1, day=1),
-    }
-    return _Span("month" if unit == "month" else "year" if unit == "year" else "lately", first[unit], end)
+    return _Span(unit if unit in ("month", "year") else "lately", first_of(end), end)
 
 
-def _unit(text: str) -> str:
-    plain = text.lower()
-    return next(unit for begin, unit in table("calendar", "units").items() if plain.startswith(begin))
+def _unit(text: str) -> Unit:
+    begins = table("calendar", "units").items()
+    return next(cast("Unit", unit) for begin, unit in begins if text.lower().startswith(begin))
 
 
 def _count(text: str) -> int:

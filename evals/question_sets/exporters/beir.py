@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 from rag_assay.evals.question_sets.exporters.contract import ExportInput, QuestionExport, Row, json_line
 
@@ -19,12 +19,9 @@ def beir(material: ExportInput) -> QuestionExport:
         json_line({"_id": document_id(row["url"]), "title": row["title"] or "", "text": row["text"]})
         for row in material.documents.values()
     )
-    asked: dict[str, str] = {}
-    all_rows = [row for rows in material.questions.values() for row in rows]
+    graded = {row["question_id"]: _grades(row, material) for row in material.rows}
     for use, rows in material.questions.items():
-        graded = {row["question_id"]: _grades(row, material) for row in rows}
         kept = [row for row in rows if graded[row["question_id"]]]
-        asked |= {row["question_id"]: row["question"] for row in kept}
         if kept:
             lines = [
                 f"{row['question_id']}\t{document}\t{grade}\n"
@@ -33,31 +30,31 @@ def beir(material: ExportInput) -> QuestionExport:
             ]
             export.files[f"qrels/{use}.tsv"] = ["query-id\tcorpus-id\tscore\n", *lines]
             export.counts[f"{use} questions"] = len(kept)
-    export.files["queries.jsonl"] = [json_line({"_id": name, "text": text}) for name, text in asked.items()]
-    _note(export, all_rows, asked)
+    kept = [row for row in material.rows if graded[row["question_id"]]]
+    left = [row for row in material.rows if not graded[row["question_id"]]]
+    export.files["queries.jsonl"] = [
+        json_line({"_id": name, "text": text})
+        for name, text in {row["question_id"]: row["question"] for row in kept}.items()
+    ]
+    _note(export, left, kept)
     return export
 
 
-def _note(export: QuestionExport, rows: list[Row], asked: dict[str, str]) -> None:
-    left = [row for row in rows if row["question_id"] not in asked]
-    kept = [row for row in rows if row["question_id"] in asked]
-    export.note([r["question_id"] for r in left if not r["answerable"]], "are unanswerable and left out")
-    export.note(
-        [r["question_id"] for r in left if r["answerable"]],
-        "have no evidence in the documents and are left out",
-    )
-    spans = [r["question_id"] for r in kept if any(item["start"] is not None for item in r["evidence"])]
+def _note(export: QuestionExport, left: list[Row], kept: list[Row]) -> None:
+    def having(test: Callable[[Row], bool]) -> list[Row]:
+        return [row for row in kept if any(test(item) for item in row["evidence"])]
+
+    export.note((row for row in left if not row["answerable"]), "are unanswerable and left out")
+    unheld = (row for row in left if row["answerable"])
+    export.note(unheld, "have no evidence in the documents and are left out")
+    spans = having(lambda item: item["start"] is not None)
     export.note(spans, "have quotes for evidence, which become whole documents")
-    partial = [r["question_id"] for r in kept if any(item["doc_id"] is None for item in r["evidence"])]
+    partial = having(lambda item: item["doc_id"] is None)
     export.note(partial, "have evidence that is in no document, which is left out")
-    some = [r["question_id"] for r in kept if r["needs"] == "any" and len(r["evidence"]) > 1]
+    some = (row for row in kept if row["needs"] == "any" and len(row["evidence"]) > 1)
     export.note(some, "need any one of their documents, which BEIR counts as needing all")
-    export.note(
-        [r["question_id"] for r in kept if r["ground_truth"]], "have a ground truth, which is left out"
-    )
-    export.note(
-        [r["question_id"] for r in kept if r["conversation"]], "follow a conversation, which is left out"
-    )
+    export.note((row for row in kept if row["ground_truth"]), "have a ground truth, which is left out")
+    export.note((row for row in kept if row["conversation"]), "follow a conversation, which is left out")
 
 
 def document_id(url: str) -> str:
@@ -72,13 +69,8 @@ def document_id(url: str) -> str:
 
 def _grades(row: Row, material: ExportInput) -> dict[str, int]:
     found: dict[str, int] = {}
-    for item in _placed(row, material):
-        name = document_id(material.documents[item["doc_id"]]["url"])
-        found[name] = max(found.get(name, 0), item["grade"])
-    return found
-
-
-def _placed(row: Row, material: ExportInput) -> Iterator[Row]:
     for item in row["evidence"] or ():
         if item["doc_id"] in material.documents and item["reason"] is None:
-            yield item
+            name = document_id(material.documents[item["doc_id"]]["url"])
+            found[name] = max(found.get(name, 0), item["grade"])
+    return found

@@ -20,6 +20,13 @@ class ExportInput:
     questions: Mapping[str, Sequence[Row]]
     documents: Mapping[str, Row]
 
+    @property
+    def rows(self) -> list[Row]:
+        return [row for rows in self.questions.values() for row in rows]
+
+    def file_name(self, use: str, suffix: str) -> str:
+        return f"{self.name}{suffix}" if use == "test" else f"{self.name}-{use}{suffix}"
+
     def passages(self, question: Row) -> Iterator[tuple[str, str]]:
         """Yield (URL, text) of each piece of evidence: its span, else its quote, else its whole document."""
         for item in question["evidence"] or ():
@@ -42,9 +49,9 @@ class QuestionExport:
     counts: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
-    def note(self, ids: Sequence[str], what: str) -> None:
+    def note(self, rows: Iterable[Row], what: str) -> None:
         """Say of how many questions something is true, and name a few; nothing where there are none."""
-        if ids:
+        if ids := [row["question_id"] for row in rows]:
             named = ", ".join(ids[:5]) + (", …" if len(ids) > 5 else "")
             self.notes.append(f"{len(ids)} questions {what}: {named}")
 

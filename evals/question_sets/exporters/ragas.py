@@ -14,16 +14,15 @@ def ragas(material: ExportInput) -> QuestionExport:
     export = QuestionExport()
     for use, rows in material.questions.items():
         if rows:
-            name = f"{material.name}.jsonl" if use == "test" else f"{material.name}-{use}.jsonl"
-            export.files[name] = [json_line(_sample(row, material)) for row in rows]
+            samples = [json_line(_sample(row, material)) for row in rows]
+            export.files[material.file_name(use, ".jsonl")] = samples
             export.counts[f"{use} questions"] = len(rows)
-    all_rows = [row for rows in material.questions.values() for row in rows]
-    ids = [row["question_id"] for row in all_rows if row["conversation"]]
-    export.note(ids, "follow a conversation, which a single-turn sample has no place for; it is left out")
-    ids = [row["question_id"] for row in all_rows if row["time_from"] or row["time_to"]]
-    export.note(ids, "have a time frame, which is left out")
-    ids = [row["question_id"] for row in all_rows if any(_grades(row))]
-    export.note(ids, "have graded evidence, whose grades are left out")
+    turns = (row for row in material.rows if row["conversation"])
+    export.note(turns, "follow a conversation, which a single-turn sample has no place for; it is left out")
+    framed = (row for row in material.rows if row["time_from"] or row["time_to"])
+    export.note(framed, "have a time frame, which is left out")
+    graded = (row for row in material.rows if any(item["grade"] != 1 for item in row["evidence"] or ()))
+    export.note(graded, "have graded evidence, whose grades are left out")
     return export
 
 
@@ -38,7 +37,3 @@ def _sample(row: Row, material: ExportInput) -> dict[str, Any]:
         **{name: row[name] for name in ("type", "language", "answerable", "needs", "asked_at")},
     }
     return {key: value for key, value in sample.items() if value is not None}
-
-
-def _grades(row: Row) -> list[bool]:
-    return [item["grade"] != 1 for item in row["evidence"] or ()]

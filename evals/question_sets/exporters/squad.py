@@ -18,38 +18,25 @@ def squad(material: ExportInput) -> QuestionExport:
     export = QuestionExport()
     for use, rows in material.questions.items():
         if rows:
-            name = f"{material.name}.json" if use == "test" else f"{material.name}-{use}.json"
             text, n_questions = _file(rows, material)
-            export.files[name] = [text]
+            export.files[material.file_name(use, ".json")] = [text]
             export.counts[f"{use} questions"] = n_questions
-    _note(export, [row for rows in material.questions.values() for row in rows])
+    _note(export, material.rows)
     return export
 
 
 def _note(export: QuestionExport, rows: list[Row]) -> None:
-    spans = {row["question_id"]: _spans(row) for row in rows}
     asked = [row for row in rows if row["answerable"]]
-    export.note(
-        [row["question_id"] for row in asked if not spans[row["question_id"]]],
-        "have no quote that stands in a document and are left out",
-    )
-    kept = [row for row in asked if spans[row["question_id"]]]
-    several = [
-        row["question_id"] for row in kept if len({one["doc_id"] for one in spans[row["question_id"]]}) > 1
-    ]
+    unheld = (row for row in asked if not _spans(row))
+    export.note(unheld, "have no quote that stands in a document and are left out")
+    kept = [row for row in asked if _spans(row)]
+    several = (row for row in kept if len({one["doc_id"] for one in _spans(row)}) > 1)
     export.note(several, "have evidence in several documents, of which the first is kept")
-    every = [
-        row["question_id"] for row in kept if row["needs"] == "all" and len(spans[row["question_id"]]) > 1
-    ]
+    every = (row for row in kept if row["needs"] == "all" and len(_spans(row)) > 1)
     export.note(every, "need all of their evidence, where SQuAD takes any one answer")
-    export.note(
-        [row["question_id"] for row in kept if row["ground_truth"]],
-        "have a ground truth, in whose place SQuAD has the words of the evidence",
-    )
-    export.note(
-        [row["question_id"] for row in rows if row["conversation"]],
-        "follow a conversation, which is left out",
-    )
+    truths = (row for row in kept if row["ground_truth"])
+    export.note(truths, "have a ground truth, in whose place SQuAD has the words of the evidence")
+    export.note((row for row in rows if row["conversation"]), "follow a conversation, which is left out")
 
 
 def _spans(row: Row) -> list[Row]:
@@ -81,16 +68,9 @@ def _article(document: Row | None, asked: list[dict[str, Any]]) -> dict[str, Any
 
 
 def _question(row: Row, spans: list[Row], material: ExportInput) -> dict[str, Any]:
-    answers = [
-        {
-            "text": material.documents[one["doc_id"]]["text"][one["start"] : one["end"]],
-            "answer_start": one["start"],
-        }
-        for one in spans
-    ]
-    return {
-        "id": row["question_id"],
-        "question": row["question"],
-        "answers": answers,
-        "is_impossible": not row["answerable"],
-    }
+    answers = []
+    for one in spans:
+        text = material.documents[one["doc_id"]]["text"][one["start"] : one["end"]]
+        answers.append({"text": text, "answer_start": one["start"]})
+    known = {"id": row["question_id"], "question": row["question"]}
+    return {**known, "answers": answers, "is_impossible": not row["answerable"]}

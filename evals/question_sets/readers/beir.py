@@ -31,19 +31,9 @@ def read_beir(folder: Path, split: str, name: str) -> list[dict[str, Any]]:
         raise InputError(f"{qrels}: no document is graded above 0, so there is nothing to ask")
     return [
         {
-            "language": None,
-            "ground_truth": None,
-            "time_from": None,
-            "time_to": None,
-            "asked_at": None,
-            "question_id": query,
-            "question_set": name,
-            "question": texts[query],
-            "type": "normal",
-            "answerable": True,
-            "needs": "all",
-            "gold": "documents",
-            "conversation": [],
+            **dict.fromkeys(("language", "ground_truth", "time_from", "time_to", "asked_at")),
+            **{"question_id": query, "question_set": name, "question": texts[query], "type": "normal"},
+            **{"answerable": True, "needs": "all", "gold": "documents", "conversation": []},
             "evidence": found,
         }
         for query, found in evidence.items()
@@ -75,16 +65,12 @@ def _queries(folder: Path) -> dict[str, str]:
         if not line.strip():
             continue
         try:
-            query, text = _query(line)
+            row = json.loads(line)
+            query, text = str(row["_id"]), row["text"]
+            if not isinstance(text, str):
+                raise TypeError(f"its text is of type {type(text).__name__}")  # noqa: TRY301 -- told below
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             expected = 'expected a JSON object with "_id" and "text"'
             raise InputError(f"{path}:{number}: {expected} ({type(error).__name__}: {error})") from error
         texts[query] = text
     return texts
-
-
-def _query(line: str) -> tuple[str, str]:
-    row = json.loads(line)
-    if not isinstance(row["text"], str):
-        raise TypeError(f"its text is of type {type(row['text']).__name__}")
-    return str(row["_id"]), row["text"]

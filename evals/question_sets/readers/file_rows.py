@@ -8,7 +8,7 @@ from typing import Any
 
 from rag_assay.evals.question_sets.readers.contract import whole_json
 from rag_assay.evals.question_sets.readers.jsonl import json_objects
-from rag_assay.evals.question_sets.readers.table import csv_rows, parquet_rows
+from rag_assay.evals.question_sets.readers.table import csv_objects, parquet_rows
 from rag_assay.warehouse.arrow_files import arrow_files, arrow_rows
 from rag_assay.warehouse.errors import InputError
 
@@ -35,7 +35,7 @@ def file_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
         items = ((f"item {number}", one) for number, one in enumerate(data, 1))
         yield from _objects(path, items)
     elif name.endswith((".csv", ".tsv")):
-        yield from _of_csv(path)
+        yield from _objects(path, csv_objects(path))
     elif name.endswith(".parquet"):
         for number, row in enumerate(parquet_rows(path).iter_rows(named=True), 1):
             yield f"row {number}", row
@@ -62,14 +62,3 @@ def _objects(path: Path, items: Iterator[tuple[str, Any]]) -> Iterator[tuple[str
             why = one if isinstance(one, str) else f"expected an object, not {type(one).__name__}"
             raise InputError(f"{path}: {place}: {why}")
         yield place, one
-
-
-def _of_csv(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    columns: list[str] | None = None
-    for line, cells in csv_rows(path):
-        if isinstance(cells, str):
-            raise InputError(f"{path}:{line}: {cells}")
-        if columns is None:
-            columns = [one.strip() for one in cells]
-        else:
-            yield line, dict(zip(columns, cells, strict=False))

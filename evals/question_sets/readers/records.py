@@ -44,6 +44,17 @@ def plain_text(value: Any) -> str:
     return text.strip()
 
 
+def finite_number(value: object) -> float | None:
+    """Return a number, or that of a text; None: it is none, or not finite."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
 def truth_value(value: Any) -> bool:
     if isinstance(value, bool):
         return value
@@ -54,13 +65,8 @@ def truth_value(value: Any) -> bool:
 
 
 def whole(value: Any) -> int:
-    try:
-        number = (
-            float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
-        )
-    except (ValueError, OverflowError):
-        number = None
-    if number is None or not math.isfinite(number) or not number.is_integer() or abs(number) > 1e12:
+    number = finite_number(value)
+    if number is None or not number.is_integer() or abs(number) > 1e12:
         raise ValueError(f"must be a whole number, not {str(value)[:40]!r}")
     return int(number)
 
@@ -242,7 +248,6 @@ RAGAS: Mapping[str, str] = {
 }
 """Columns of a ragas data set -> ours: those of today, and those of versions before 0.2."""
 
-OURS: Mapping[str, str] = {name: name for name in NAMES}
 _ANSWERED = frozenset({"answer", "response", "retrieved_contexts"})
 
 
@@ -268,13 +273,13 @@ def naming_of(columns: Sequence[str], form: str | None, place: str) -> Mapping[s
         f"{place}: unknown column {name!r}; {did_you_mean(name, NAMES)}; "
         "begin its name with `_` to pass it over"
         for name in columns
-        if name not in OURS and name and not name.startswith("_")
+        if name not in NAMES and name and not name.startswith("_")
     ]
     if "question" not in columns:
         findings.append(f"{place}: no column 'question'; there are {', '.join(columns[:20]) or 'none'}")
     if findings:
         raise InputError(*findings)
-    return {name: OURS[name] for name in columns if name in OURS}
+    return {name: name for name in columns if name in NAMES}
 
 
 def is_ragas(columns: Sequence[str]) -> bool:

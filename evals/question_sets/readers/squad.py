@@ -23,10 +23,6 @@ class _Asked(NamedTuple):
     context: str
 
 
-class _WrongError(Exception):
-    """A part of the file is not what SQuAD has there."""
-
-
 def read_squad(data: Any, file: SetFile) -> list[Row]:
     """Read the questions of a parsed SQuAD file. Any one answer suffices; the first is the ground truth;
     `is_impossible` is unanswerable. Evidence is the answer in its context, looked for in all documents.
@@ -39,10 +35,9 @@ def read_squad(data: Any, file: SetFile) -> list[Row]:
         else:
             try:
                 row = _row(asked, file, rows)
-            except _WrongError as error:
-                findings.append(f"{file.path}: {asked.place}: {error}")
-            else:
                 rows[row["question_id"]] = row
+            except ValueError as error:
+                findings.append(f"{file.path}: {asked.place}: {error}")
         if len(findings) > MOST_TOLD:
             findings.append(f"{file.path}: and more; fix these first")
             break
@@ -86,39 +81,36 @@ def _row(asked: _Asked, file: SetFile, others: Mapping[str, Row]) -> Row:
     question = asked.question
     is_impossible = question.get("is_impossible", False)
     if not isinstance(is_impossible, bool):
-        raise _WrongError("`is_impossible` must be true or false")
+        raise ValueError("`is_impossible` must be true or false")  # noqa: TRY004 -- wrong input, as others
     answers = [] if is_impossible else _answers(question.get("answers"), asked.context)
     try:
-        written = WrittenQuestion.model_validate(
-            {
-                "id": stable_id(question.get("id"), f"{asked.context}\n{question.get('question')}", []),
-                "question": question.get("question"),
-                "ground_truth": answers[0]["quote"] if answers else None,
-                "answerable": not is_impossible,
-                "needs": "any" if len(answers) > 1 else "all",
-            }
-        )
-    except ValidationError as error:
-        raise _WrongError("; ".join(one.text for one in in_words(error, WrittenQuestion))) from error
+        name = stable_id(question.get("id"), f"{asked.context}\n{question.get('question')}", [])
     except ValueError as error:
-        raise _WrongError(f"id: {error}") from error
+        raise ValueError(f"id: {error}") from error
+    truth = answers[0]["quote"] if answers else None
+    said = {"id": name, "question": question.get("question"), "ground_truth": truth}
+    said |= {"answerable": not is_impossible, "needs": "any" if len(answers) > 1 else "all"}
+    try:
+        written = WrittenQuestion.model_validate(said)
+    except ValidationError as error:
+        raise ValueError("; ".join(one.text for one in in_words(error, WrittenQuestion))) from error
     if written.id in others:
-        raise _WrongError(f"a second question with the id {written.id}")
+        raise ValueError(f"a second question with the id {written.id}")
     row = row_of(written, file.name, file.language, file.asked_at)
     return {**row, "gold": "spans" if answers else "none", "evidence": answers}
 
 
 def _answers(answers: Any, context: str) -> list[Row]:
     if not isinstance(answers, list) or not answers:
-        raise _WrongError("an answerable question needs `answers`")
+        raise ValueError("an answerable question needs `answers`")
     found: list[Row] = []
     for answer in answers:
         text = answer.get("text") if isinstance(answer, dict) else None
         start = answer.get("answer_start") if isinstance(answer, dict) else None
         if not isinstance(text, str) or not text.strip() or type(start) is not int:
-            raise _WrongError("an answer needs a `text` and the number `answer_start`")
+            raise ValueError("an answer needs a `text` and the number `answer_start`")
         if not 0 <= start <= len(context) - len(text):
-            raise _WrongError(f"the answer at {start} ends beyond its context of {len(context)} characters")
+            raise ValueError(f"the answer at {start} ends beyond its context of {len(context)} characters")
         span = _span(text, start, context)
         item = {"url": None, "context": context, "quote": text, "grade": 1, "start": span[0], "end": span[1]}
         if item not in found:
@@ -133,5 +125,5 @@ def _span(text: str, start: int, context: str) -> tuple[int, int]:
     nearest = min(places_of(context, text), key=lambda span: abs(span[0] - start), default=None)
     if nearest is None:
         there = context[start : start + len(text)]
-        raise _WrongError(f"the answer {text[:60]!r} is not in its context; at {start} stands {there[:60]!r}")
+        raise ValueError(f"the answer {text[:60]!r} is not in its context; at {start} stands {there[:60]!r}")
     return nearest

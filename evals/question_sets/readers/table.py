@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -33,18 +34,36 @@ def read_csv(file: SetFile, form: str | None = None) -> list[Row]:
 
 
 def _csv_records(file: SetFile, form: str | None) -> Records:
-    columns: list[str] = []
-    naming = None
-    for line, cells in csv_rows(file.path):
+    naming: dict[str, str] = {}
+
+    def learn(columns: list[str], line: str) -> None:
+        naming.update(naming_of(columns, form, f"{file.path}:{line}"))
+
+    for line, cells in csv_objects(file.path, learn):
         if isinstance(cells, str):
             yield QuestionRecord(line, {}, cells)
-        elif naming is None:
-            columns = [name.strip() for name in cells]
-            naming = naming_of(columns, form, f"{file.path}:{line}")
-        elif any(cells[len(columns) :]):
-            yield QuestionRecord(line, {}, f"{len(cells)} cells for {len(columns)} columns")
         else:
-            yield QuestionRecord(line, cells_of(dict(zip(columns, cells, strict=False)), naming))
+            yield QuestionRecord(line, cells_of(cells, naming))
+
+
+def csv_objects(
+    path: Path, check: Callable[[list[str], str], None] = lambda _columns, _line: None
+) -> Iterator[tuple[str, dict[str, Any] | str]]:
+    """Yield the line and the cells of each row by the names in the first row; or why it is no row.
+
+    check: called with those names and their line
+    """
+    columns: list[str] | None = None
+    for line, cells in csv_rows(path):
+        if isinstance(cells, str):
+            yield line, cells
+        elif columns is None:
+            columns = [name.strip() for name in cells]
+            check(columns, line)
+        elif any(cells[len(columns) :]):
+            yield line, f"{len(cells)} cells for {len(columns)} columns"
+        else:
+            yield line, dict(zip(columns, cells, strict=False))
 
 
 def csv_rows(path: Path) -> Iterator[tuple[str, list[str] | str]]:
