@@ -1,3 +1,3 @@
-"""Query transforms: what a chain does with a question before it searches. Each file is one transform, with
-the prompt of `by: llm`; `rules/` needs no model, `metadata_filters/` makes prefilters of an index.
+"""Query transforms: what a chain does with a question before it searches. Each file is one transform; its
+prompt for `by: llm` is `prompts/KIND.txt`; `rules/` needs no model.
 """

@@ -19,14 +19,13 @@ from rag_assay.evals.query_transforms.metadata_filters.predicates import (
     prefilter_query,
     text_literal,
 )
-from rag_assay.evals.query_transforms.model_transform import DATA_ONLY, ByModel, quote_input
+from rag_assay.evals.query_transforms.model_transform import ByModel, quote_input
 from rag_assay.evals.query_transforms.rules.named_dates import Dated, day_of, find_dates
 from rag_assay.evals.query_transforms.rules.publication_windows import date_spans, relation
 from rag_assay.evals.retrieval.gazetteer import SPECIFIC, Gazetteer, entity, learnt
 from rag_assay.evals.retrieval.query import Entity, Query, QueryInterpretation
 from rag_assay.evals.retrieval.question_words import MAX_READ
 from rag_assay.warehouse.errors import InputError
-from rag_assay.warehouse.inference.prompt import Prompt
 from rag_assay.warehouse.recipe import Strict
 
 if TYPE_CHECKING:
@@ -63,13 +62,6 @@ def load(name: str, weights: str) -> Any:
         raise InputError(f"`tagger: {name}` cannot load the weights {weights} ({error})") from error
 
 
-PROMPT = Prompt(
-    system=(
-        "List the named things in a question: clubs, people, places, organisations, topics, and dates. "
-        "Copy each as it stands in the question, with its type in one word. An empty list is fine."
-    ),
-    rules=DATA_ONLY,
-)
 MOST = 16  # entities that a model may name
 _MAX_TOKENS = 400
 
@@ -122,7 +114,6 @@ class Entities(ByModel):
 
     code_version: ClassVar[str] = "3"
     kind: ClassVar[str] = "entities"
-    prompt: ClassVar[Prompt] = PROMPT
 
     dates: Literal["on_or_after", "same_day", "none"] = "same_day"
     seasons: Literal["during", "on_or_after", "none"] = "during"

@@ -16,21 +16,12 @@ from rag_assay.evals.query_transforms.metadata_filters.predicates import (
     fields,
     prefilter_query,
 )
-from rag_assay.evals.query_transforms.model_transform import DATA_ONLY, ByModel, quote_input
+from rag_assay.evals.query_transforms.model_transform import ByModel, quote_input
 from rag_assay.evals.retrieval.context import RetrievalContext
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query
-from rag_assay.warehouse.inference.prompt import Prompt
 from rag_assay.warehouse.recipe import Strict
 
-PROMPT = Prompt(
-    system=(
-        "Turn what a question demands of the documents themselves (language, day of publication, keywords, "
-        "title, address) into conditions; what it asks about their content is no condition. Give groups that "
-        "must all hold; in a group one condition must hold. Dates are ISO dates. No condition: no groups."
-    ),
-    rules=DATA_ONLY,
-)
 _Op = Literal["=", "!=", "<", "<=", ">", ">=", "contains", "any"]
 _GROUPS, _TERMS = 4, 4
 _MAX_TOKENS = 400
@@ -80,7 +71,6 @@ class Filter(ByModel):
 
     code_version: ClassVar[str] = "1"
     kind: ClassVar[str] = "filter"
-    prompt: ClassVar[Prompt] = PROMPT
 
     where: Expression | None = None
     if_empty: IfEmpty = "keep"

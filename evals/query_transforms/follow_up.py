@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, NamedTuple, Self
 from pydantic import Field, model_validator
 
 from rag_assay.assets.tokenization.words import plain_tokens
-from rag_assay.evals.query_transforms.model_transform import DATA_ONLY, ByModel, quote_input
+from rag_assay.evals.query_transforms.model_transform import ByModel, quote_input
 from rag_assay.evals.query_transforms.query_rewriting import rewritten
 from rag_assay.evals.query_transforms.rules.follow_up_cues import ASKS, OPENERS, depends, is_courtesy
 from rag_assay.evals.query_transforms.rules.named_dates import Dated, find_dates, shift_date, shift_in
@@ -22,17 +22,8 @@ from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query
 from rag_assay.evals.retrieval.question_words import MAX_READ, content, language, names, words
 from rag_assay.evals.word_lists import numbered
-from rag_assay.warehouse.inference.prompt import Prompt
 from rag_assay.warehouse.recipe import Strict
 
-PROMPT = Prompt(
-    system=(
-        "Given a conversation and a question, say whether the question can only be understood with the "
-        "conversation. If so, rewrite it in its own language so that it stands alone, adding nothing that "
-        "was not said; else repeat it."
-    ),
-    rules=DATA_ONLY,
-)
 _LONGEST = 600  # characters of the rewritten question
 _MAX_TOKENS = 300
 
@@ -105,7 +96,6 @@ class FollowUp(ByModel):
 
     code_version: ClassVar[str] = "4"
     kind: ClassVar[str] = "follow_up"
-    prompt: ClassVar[Prompt] = PROMPT
 
     def concerns(self, question: Mapping[str, object]) -> bool:
         return super().concerns(question) and bool(question["conversation"])

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import StringConstraints
 
-from rag_assay.evals.query_transforms.model_transform import DATA_ONLY, ByModel, quote_input
+from rag_assay.evals.query_transforms.model_transform import ByModel, quote_input
 from rag_assay.evals.query_transforms.query_rewriting import keyword_form, statement, vector_of
 from rag_assay.evals.retrieval.question_words import MAX_READ
-from rag_assay.warehouse.inference.prompt import Prompt
 from rag_assay.warehouse.recipe import Strict
 
 if TYPE_CHECKING:
@@ -18,13 +17,6 @@ if TYPE_CHECKING:
     from rag_assay.evals.retrieval.index import OpenIndex
     from rag_assay.evals.retrieval.query import Query
 
-PROMPT = Prompt(
-    system=(
-        "Write a short passage, in the question's language, as it could stand in a document that answers the "
-        "question. Two or three sentences; invent the details that are needed."
-    ),
-    rules=DATA_ONLY,
-)
 _LONGEST = 1_200  # characters of the passage
 _MAX_TOKENS = 400
 
@@ -48,7 +40,6 @@ class Hyde(ByModel):
 
     code_version: ClassVar[str] = "3"
     kind: ClassVar[str] = "hyde"
-    prompt: ClassVar[Prompt] = PROMPT
 
     text: Literal["question", "passage"] = "question"
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple,
 import numpy as np
 from pydantic import Field, model_validator
 
-from rag_assay.evals.query_transforms.model_transform import DATA_ONLY, ByModel, quote_input
+from rag_assay.evals.query_transforms.model_transform import ByModel, quote_input
 from rag_assay.evals.query_transforms.query_rewriting import keyword_form, rewritten, with_text
 from rag_assay.evals.retrieval.question_words import MAX_READ, Language, content, language
-from rag_assay.warehouse.inference.prompt import Prompt
 from rag_assay.warehouse.recipe import Strict
 
 if TYPE_CHECKING:
@@ -96,13 +95,6 @@ def _by_stem(index: OpenIndex, language: Language) -> _WordsByStem:
     return _WordsByStem(dict(groups), stemmer.stemWord)
 
 
-PROMPT = Prompt(
-    system=(
-        "List the keywords of a question for a search engine, in the question's language, each with up to "
-        "two synonyms that a document might use instead. Leave out words that carry no content."
-    ),
-    rules=DATA_ONLY,
-)
 _MAX_TOKENS = 600
 Word = Annotated[str, Field(max_length=60)]
 MOST = 24  # keywords of one question
@@ -156,7 +148,6 @@ class Keywords(ByModel):
 
     code_version: ClassVar[str] = "3"
     kind: ClassVar[str] = "keywords"
-    prompt: ClassVar[Prompt] = PROMPT
 
     synonyms: Annotated[int, Field(ge=0, le=2)] = 0
     source: Source = "vocabulary"

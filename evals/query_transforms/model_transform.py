@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import model_validator
 
@@ -29,6 +31,12 @@ DATA_ONLY = (
 _FRAMES = Frames("question", "conversation")
 
 
+@cache
+def _prompt(kind: str) -> Prompt:
+    text = (Path(__file__).parent / "prompts" / f"{kind}.txt").read_text("utf-8")
+    return Prompt(system=" ".join(text.split()), rules=DATA_ONLY)
+
+
 class ByModel(ChatOptions, QueryTransform):
     """A step that rules can do alone, and a language model in their place.
 
@@ -37,8 +45,6 @@ class ByModel(ChatOptions, QueryTransform):
     by: rules (no model) | llm; where the model's output cannot be used, the rules go on, with a note
     model: a LiteLLM name, or `local/NAME` for a model of the registry; for `by: llm`
     """
-
-    prompt: ClassVar[Prompt]
 
     by: Literal["rules", "llm"] = "rules"
     model: ModelName | None = None
@@ -60,6 +66,11 @@ class ByModel(ChatOptions, QueryTransform):
         return OpenTransform(
             lambda query: self.read(query, index, context) if query.text.strip() else [query]
         )
+
+    @property
+    def prompt(self) -> Prompt:
+        """The task for `by: llm`, `prompts/KIND.txt`."""
+        return _prompt(self.kind)
 
     @property
     def chat(self) -> ChatModel | None:

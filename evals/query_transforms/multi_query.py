@@ -7,22 +7,14 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from rag_assay.evals.query_transforms.model_transform import DATA_ONLY, ByModel, quote_input
+from rag_assay.evals.query_transforms.model_transform import ByModel, quote_input
 from rag_assay.evals.query_transforms.query_rewriting import keyword_form, rewritten, statement, with_text
 from rag_assay.evals.retrieval.context import RetrievalContext
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query
 from rag_assay.evals.retrieval.question_words import MAX_READ
-from rag_assay.warehouse.inference.prompt import Prompt
 from rag_assay.warehouse.recipe import Strict
 
-PROMPT = Prompt(
-    system=(
-        "Write other wordings of a question for a search engine, in its own language: same meaning, other "
-        "words, as different from each other as they can be."
-    ),
-    rules=DATA_ONLY,
-)
 _LONGEST = 400  # characters of one wording
 _MAX_TOKENS = 120  # of each wording, the question's own among them
 
@@ -52,7 +44,6 @@ class MultiQuery(ByModel):
 
     code_version: ClassVar[str] = "3"
     kind: ClassVar[str] = "multi_query"
-    prompt: ClassVar[Prompt] = PROMPT
 
     n: Annotated[int, Field(ge=1, le=8)] = 3
 

@@ -11,24 +11,15 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from rag_assay.evals.query_transforms.metadata_filters.predicates import IfEmpty, in_window, prefilter_query
-from rag_assay.evals.query_transforms.model_transform import DATA_ONLY, ByModel, quote_input
+from rag_assay.evals.query_transforms.model_transform import ByModel, quote_input
 from rag_assay.evals.query_transforms.rules.publication_windows import DateWindow, windows
 from rag_assay.evals.retrieval.query import Query, window_value
-from rag_assay.warehouse.inference.prompt import Prompt
 from rag_assay.warehouse.recipe import Strict
 
 if TYPE_CHECKING:
     from rag_assay.evals.retrieval.context import RetrievalContext
     from rag_assay.evals.retrieval.index import OpenIndex
 
-PROMPT = Prompt(
-    system=(
-        "Say in which days the documents that a question asks for were published, as ISO dates; leave a side "
-        "empty that is open. A question without words of publishing asks for no window: leave both empty. "
-        "Dates that the content is about (a target for 2030, a season, an event, a deadline) are no window."
-    ),
-    rules=DATA_ONLY,
-)
 _MAX_TOKENS = 80
 _Day = Annotated[str, Field(max_length=10)]
 
@@ -64,7 +55,6 @@ class TimeFrame(ByModel):
 
     code_version: ClassVar[str] = "2"
     kind: ClassVar[str] = "time_frame"
-    prompt: ClassVar[Prompt] = PROMPT
 
     undated: Literal["drop", "keep"] = "drop"
     if_empty: IfEmpty = "relax"
