@@ -15,8 +15,13 @@ from rag_assay.assets.tokenization.words import plain_tokens
 from rag_assay.evals.query_transforms.model_transform import ByModel, quote_input
 from rag_assay.evals.query_transforms.query_rewriting import rewritten
 from rag_assay.evals.query_transforms.rules.follow_up_cues import ASKS, OPENERS, depends, is_courtesy
-from rag_assay.evals.query_transforms.rules.named_dates import Dated, find_dates, shift_date, shift_in
-from rag_assay.evals.query_transforms.rules.periods import month_pattern
+from rag_assay.evals.query_transforms.rules.named_dates import (
+    Dated,
+    find_dates,
+    month_pattern,
+    shift_date,
+    shift_in,
+)
 from rag_assay.evals.retrieval.context import RetrievalContext
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query

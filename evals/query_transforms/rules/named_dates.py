@@ -1,17 +1,20 @@
-"""Finds the dates, months, years and seasons in German or English text, as first and last day. For follow-ups
-("und davor?", "the season after") the earlier date and the step make another one, written out.
+"""Finds dates and periods in German or English text, as first and last day: months, seasons, quarters,
+decades, "1 to 5 March 2023". For follow-ups ("und davor?") the earlier date and the step make another one.
+
+Seasons of the year are the meteorological ones of the northern half: summer is June to August, the winter of
+2021 is December 2021 to February 2022. A sports season ("last season") is the year from 1 July.
 """
 
 from __future__ import annotations
 
 import re
 from calendar import monthrange
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cache
 from typing import Literal, NamedTuple, cast
 
-from rag_assay.evals.query_transforms.rules import periods
 from rag_assay.evals.retrieval.question_words import MAX_READ, Language, words
 from rag_assay.evals.word_lists import alternation, groups, numbered, table
 
@@ -153,8 +156,12 @@ def _steps_of(text: str | None) -> int | None:
 
 
 MOST = 20  # dates that are read off one text
-_YEAR = periods.YEAR
 _QUANTITIES = "euro|%|mw|gwh|kg|crowns|zuschauer"  # behind a number that is no year
+_YEAR = r"(?:1[89]|20)\d\d"
+_ORDINAL = r"(first|1st|second|2nd|third|3rd|fourth|4th|(?:erst|zweit|dritt|viert)e[nmrs]?|[1-4](?=\.))\.?"
+_OF = r"(?:\s+(?:of|in|des\s+jahres|im\s+jahr)\b)?"
+_TO = r"\s*(?:–|-|to|until|till|through|bis(?:\s+zum)?|and|und)\s*(?:the\s+)?"
+_DAY = r"(\d{1,2})(?:st|nd|rd|th)?\.?"
 _UNIT = r"(?:days?|weeks?|months?|years?|tage?n?|wochen?|monate?n?|jahre?n?)"
 Kind = Literal["day", "month", "year", "season", "lately", "period"]
 
@@ -183,19 +190,45 @@ class Dated:
     reason: str | None = None
 
 
+Days = tuple[date, date]
+
+
 class _Span(NamedTuple):
     kind: Kind
     first: date
     last: date
 
 
+def month_pattern() -> str:
+    return "|".join(sorted(numbered("calendar", "months"), key=len, reverse=True))
+
+
+def _last() -> str:
+    return f"(?:{alternation('calendar', 'last')})"
+
+
+def _this() -> str:
+    return f"(?:{alternation('calendar', 'this')})"
+
+
 @cache
 def _patterns() -> list[tuple[str, re.Pattern[str]]]:
-    month, day_word = periods.month_pattern(), alternation("calendar", "relative_days")
-    last = f"(?:{periods.last()}|{periods.this()})"
+    month, season = month_pattern(), f"({'|'.join(numbered('calendar', 'seasons'))})"
+    weekday = "|".join(numbered("calendar", "weekdays"))
+    day_word, ago = alternation("calendar", "relative_days"), f"(?:{_last()}|{_this()})"
     count = rf"(?:\d{{1,3}}|{'|'.join(numbered('calendar', 'numbers'))})"
     written = (
-        *periods.patterns(),
+        ("range", rf"(?<!\d){_DAY}(?:\s*({month}))?{_TO}{_DAY}\s*({month})\b,?\s+({_YEAR})(?!\d)"),
+        ("range", rf"\b()({month}){_TO}()({month})\s+({_YEAR})(?!\d)"),
+        ("quarter", rf"\b(?:Q([1-4])|{_ORDINAL}\s+quart(?:er|als?)){_OF}[\s/-]*({_YEAR})(?!\d)"),
+        ("half", rf"\b{_ORDINAL}\s+(?:half|halbjahre?s?|jahreshälfte|hälfte){_OF}\s+({_YEAR})(?!\d)"),
+        ("summer", rf"\b{season}s?{_OF}\s+({_YEAR})(?![\d/–-])"),
+        ("decade", r"(?<![\w/.-])((?:1[89]|20)\d0)(?:s|er(?:n|[\s-]jahre?n?)?)\b"),
+        ("last quarter", rf"\b(?:({_last()})|({_this()}))\s+quart(?:er|als?)\b"),
+        ("last summer", rf"\b({_last()})\s+{season}s?\b"),
+        ("last season", rf"\b(?:({_last()})|({_this()}))\s+(?:season|saison|spielzeit)\b"),
+        ("last weekday", rf"\b{_last()}\s+({weekday})s?\b"),
+        ("last weekend", rf"\b{_last()}\s+(?:weekend|wochenendes?)\b"),
         ("season", rf"(?<![\d/])({_YEAR})\s?[/–-]\s?((?:{_YEAR})|\d\d)(?![\d/]|-\d)"),
         ("season", r"(?:saison|spielzeit|season)\s+(\d\d)/(\d\d)(?![\d/])"),
         ("day", rf"(?<![\d/])({_YEAR})-(\d\d)-(\d\d)(?!\d)"),
@@ -205,8 +238,8 @@ def _patterns() -> list[tuple[str, re.Pattern[str]]]:
         ("month", rf"\b({month})\b\.?(?:,|\s+of)?\s+({_YEAR})(?![\d/])"),
         ("relative", rf"\b((?:{day_word}))\b"),
         ("ago", rf"\b(?:vor\s+({count})\s+({_UNIT})|({count})\s+({_UNIT})\s+ago)\b"),
-        ("lately", rf"\b(?:the\s+|den\s+|der\s+)?{last}\s+({count})\s+({_UNIT})\b"),
-        ("last", rf"\b({last})\s+(week|month|year|woche|monat|jahr)(?:e?s)?\b"),
+        ("lately", rf"\b(?:the\s+|den\s+|der\s+)?{ago}\s+({count})\s+({_UNIT})\b"),
+        ("last", rf"\b({ago})\s+(week|month|year|woche|monat|jahr)(?:e?s)?\b"),
         ("year", rf"(?<![\w/.-])({_YEAR})(?![\w/]|-\d|[.,]\d|\s?(?:{_QUANTITIES}))"),
     )
     return [(kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in written]
@@ -257,7 +290,8 @@ def _read(kind: str, match: re.Match[str], asked: date | None) -> Dated | None:
         return Dated("day", *place, None, None, f"{match.group()} {no_day}")
     today = asked or date(2000, 1, 1)
     try:
-        span = _READERS[kind](match, today) if kind in _READERS else _period(kind, match, today)
+        found = _READERS[kind](match, today)
+        span = _Span(_KINDS.get(kind, "period"), *found) if found and not isinstance(found, _Span) else found
     except NotADateError as error:
         return Dated("day", *place, None, None, str(error))
     except (ValueError, OverflowError):
@@ -265,11 +299,6 @@ def _read(kind: str, match: re.Match[str], asked: date | None) -> Dated | None:
     if span and kind == "day" and asked is None and not _has_year(match):
         return Dated("day", *place, None, None, f"the year of {match.group()} {no_day}")
     return Dated(span.kind, *place, span.first, span.last) if span else None
-
-
-def _period(kind: str, match: re.Match[str], today: date) -> _Span | None:
-    found = periods.read(kind, match, today)
-    return _Span(_KINDS.get(kind, "period"), *found) if found else None
 
 
 def _season(match: re.Match[str], _today: date) -> _Span | None:
@@ -290,7 +319,7 @@ def _day(match: re.Match[str], today: date) -> _Span | None:
 
 
 def _month(match: re.Match[str], _today: date) -> _Span:
-    year, month = int(match[2]), periods.months()[match[1].lower()]
+    year, month = int(match[2]), numbered("calendar", "months")[match[1].lower()]
     return _Span("month", date(year, month, 1), date(year, month, monthrange(year, month)[1]))
 
 
@@ -319,7 +348,7 @@ def _lately(match: re.Match[str], today: date) -> _Span:
     return _Span("lately", today - timedelta(days=days), today)
 
 
-def _last(match: re.Match[str], today: date) -> _Span:
+def _last_unit(match: re.Match[str], today: date) -> _Span:
     unit = _unit(match[2])
 
     def first_of(day: date) -> date:
@@ -343,15 +372,91 @@ def _count(text: str) -> int:
     return int(text) if text.isdecimal() else numbered("calendar", "numbers")[text.lower()]
 
 
-_RELATIVE = {"relative", "ago", "lately", "last"} | periods.RELATIVE
+def _from_to(match: re.Match[str], _base: date) -> Days | None:
+    joined = match.group().casefold()
+    if re.search(r"\s(?:and|und)\s", joined) and not re.search(
+        r"\b(?:between|zwischen)(?:\s+(?:the|dem))?\s*$", match.string[: match.start()], re.IGNORECASE
+    ):
+        return None  # two days, not all from one to the other
+    year, end_month = int(match[5]), numbered("calendar", "months")[match[4].casefold()]
+    begin_month = numbered("calendar", "months")[match[2].casefold()] if match[2] else end_month
+    begin_year = year - 1 if begin_month > end_month else year
+    first = date(begin_year, begin_month, int(match[1] or 1))
+    last = date(year, end_month, int(match[3] or monthrange(year, end_month)[1]))
+    return (first, last) if first <= last else None
+
+
+def _months(year: int, month: int, count: int) -> Days:
+    end = year * 12 + month - 1 + count
+    return date(year, month, 1), date(end // 12, end % 12 + 1, 1) - timedelta(days=1)
+
+
+def _ordinal(text: str) -> int:
+    plain = text.casefold()
+    return next(
+        number for begin, number in numbered("calendar", "ordinals").items() if plain.startswith(begin)
+    )
+
+
+def _quarter(match: re.Match[str], _base: date) -> Days:
+    number = int(match[1]) if match[1] else _ordinal(match[2])
+    return _months(int(match[3]), 3 * number - 2, 3)
+
+
+def _half(match: re.Match[str], _base: date) -> Days | None:
+    number = _ordinal(match[1])
+    return _months(int(match[2]), 6 * number - 5, 6) if number <= 2 else None
+
+
+def _summer(match: re.Match[str], _base: date) -> Days:
+    return _months(int(match[2]), numbered("calendar", "seasons")[match[1].casefold()], 3)
+
+
+def _decade(match: re.Match[str], _base: date) -> Days:
+    return date(int(match[1]), 1, 1), date(int(match[1]) + 9, 12, 31)
+
+
+def _last_quarter(match: re.Match[str], base: date) -> Days:
+    begin = date(base.year, base.month - (base.month - 1) % 3, 1)
+    if match[2]:
+        return begin, base
+    before = begin - timedelta(days=1)
+    return _months(before.year, before.month - 2, 3)
+
+
+def _last_summer(match: re.Match[str], base: date) -> Days:
+    month = numbered("calendar", "seasons")[match[2].casefold()]
+    found = (_months(base.year - back, month, 3) for back in range(3))
+    return next(days for days in found if days[1] < base)
+
+
+def _last_season(match: re.Match[str], base: date) -> Days:
+    year = base.year if base.month >= 7 else base.year - 1
+    year -= 1 if match[1] else 0
+    return date(year, 7, 1), date(year + 1, 6, 30)
+
+
+def _last_weekday(match: re.Match[str], base: date) -> Days:
+    back = (base.weekday() - numbered("calendar", "weekdays")[match[1].casefold()] - 1) % 7 + 1
+    day = base - timedelta(days=back)
+    return day, day
+
+
+def _last_weekend(_match: re.Match[str], base: date) -> Days:
+    sunday = base - timedelta(days=base.weekday() + 1)
+    return sunday - timedelta(days=1), sunday
+
+
+_RELATIVE = frozenset(
+    {"relative", "ago", "lately", "last"}
+    | {"last quarter", "last summer", "last season", "last weekday", "last weekend"}
+)
+"""Kinds that are read against the day of asking."""
 _KINDS: dict[str, Kind] = {"last season": "season", "last weekday": "day", "last weekend": "lately"}
-_READERS = {
-    "season": _season,
-    "day": _day,
-    "month": _month,
-    "relative": _relative,
-    "ago": _relative,
-    "lately": _lately,
-    "last": _last,
-    "year": _year,
+_READERS: dict[str, Callable[[re.Match[str], date], _Span | Days | None]] = {
+    **{"season": _season, "day": _day, "month": _month, "year": _year, "relative": _relative},
+    **{"ago": _relative, "lately": _lately, "last": _last_unit, "range": _from_to, "quarter": _quarter},
+    **{"half": _half, "summer": _summer, "decade": _decade, "last quarter": _last_quarter},
+    **{"last summer": _last_summer, "last season": _last_season},
+    **{"last weekday": _last_weekday, "last weekend": _last_weekend},
 }
