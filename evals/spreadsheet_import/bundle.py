@@ -120,12 +120,12 @@ def write_sheet(home: Home, study: str, sheet: Sheet, rows: Sequence[Row]) -> No
         return
     with _building(folder) as new:
         _write_rows(rows, new / ROWS)
-        (new / SHEET).write_bytes(_SHEET.dump_json(counted, indent=1))
+        (new / SHEET).write_bytes(_facts(counted))
 
 
 def write_sheet_facts(home: Home, study: str, sheet: Sheet) -> None:
     with atomic_write(imports_folder(home, study) / SHEETS / sheet.name / SHEET) as new:
-        new.write_bytes(_SHEET.dump_json(sheet, indent=1))
+        new.write_bytes(_facts(sheet))
 
 
 def write_questions(home: Home, study: str) -> None:
@@ -164,6 +164,10 @@ def _rows(path: Path) -> pl.DataFrame:
         return read_parquet(path).select(list(IMPORTED))
     except (CorruptFileError, pl.exceptions.PolarsError) as error:
         raise CorruptFileError(f"{path}: damaged; delete its folder and import the sheet again") from error
+
+
+def _facts(sheet: Sheet) -> bytes:
+    return _SHEET.dump_json(sheet, indent=1)
 
 
 def _sheet(path: Path) -> Sheet:

@@ -19,8 +19,7 @@ from zipfile import ZipFile
 
 from rag_assay.crawlers.readers.files import as_text
 from rag_assay.crawlers.readers.table import delimiter
-from rag_assay.evals.question_sets.readers.jsonl import json_objects
-from rag_assay.evals.question_sets.readers.table import rows_of_text
+from rag_assay.evals.question_sets.readers.table import json_objects, rows_of_text
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.extras import require
 from rag_assay.warehouse.files import read_bounded

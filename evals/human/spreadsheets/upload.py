@@ -14,40 +14,9 @@ from typing import IO, Any
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from rag_assay.evals.human.queue import Queue, Showing, read_queue
+from rag_assay.evals.human.spreadsheets import table
 from rag_assay.evals.human.spreadsheets.formula_escaping import BOOK, CSV, CellEncoding, same_text
 from rag_assay.evals.human.spreadsheets.label_studio import read_tasks
-from rag_assay.evals.human.spreadsheets.table import (
-    COMMENT,
-    ITEM,
-    MARK,
-    PASSAGES,
-    SCORE,
-    SCORES,
-    TRUTH,
-    Asked,
-    CommentedRating,
-    Filled,
-    FilledRow,
-    Past,
-    RatingEntry,
-    Row,
-    SheetHeading,
-    State,
-    criteria_of,
-    criterion_version,
-    is_heading,
-    join_passages,
-    mirrored,
-    part_name,
-    read_comment,
-    read_entry,
-    read_heading,
-    score_column,
-    score_id,
-    showings_of,
-    texts_of,
-    token,
-)
 from rag_assay.evals.question_sets.readers.table import rows_of_text
 from rag_assay.evals.rubrics.rubric import Criterion
 from rag_assay.evals.spreadsheet_import.tables import MAX_TEXT, UnusableCell, decode_table, open_worksheet
@@ -72,7 +41,9 @@ class Returned:
         return Counter(one.status for one in self.scores)
 
 
-def score_updates(filled: Filled, then: Queue, now: Queue, rows: Iterable[Row], at: datetime) -> Returned:
+def score_updates(
+    filled: table.Filled, then: Queue, now: Queue, rows: Iterable[table.Row], at: datetime
+) -> Returned:
     return _Returning(filled, then, now, list(rows), at).result()
 
 
@@ -80,20 +51,22 @@ def score_updates(filled: Filled, then: Queue, now: Queue, rows: Iterable[Row], 
 class _Change:
     """Differences of a row: entries, None where one was emptied; and comments."""
 
-    entries: Mapping[Asked, RatingEntry | None]
-    comments: Mapping[Asked, str]
+    entries: Mapping[table.Asked, table.RatingEntry | None]
+    comments: Mapping[table.Asked, str]
 
 
 class _Returning:
-    def __init__(self, filled: Filled, then: Queue, now: Queue, rows: list[Row], at: datetime) -> None:
+    def __init__(
+        self, filled: table.Filled, then: Queue, now: Queue, rows: list[table.Row], at: datetime
+    ) -> None:
         self.filled, self.heading, self.then, self.now = filled, filled.heading, then, now
         self.rows, self.at = rows, at
         self.versions = {name: rubric.version for name, rubric in now.rubrics.items()}
         self.by_token = {
-            token(self.heading, one.item.item_id, one.showing): one
-            for one in showings_of(then, self.heading.annotator, self.heading.among)
+            table.token(self.heading, one.item.item_id, one.showing): one
+            for one in table.showings_of(then, self.heading.annotator, self.heading.among)
         }
-        self._past: dict[str, Past] = {}
+        self._past: dict[str, table.Past] = {}
         self.found = Returned(rejects=list(filled.rejects), notes=list(filled.notes))
 
     def result(self) -> Returned:
@@ -119,8 +92,8 @@ class _Returning:
             )
         return self.found
 
-    def _once(self) -> Iterator[FilledRow]:
-        seen: dict[tuple[str, str | None], FilledRow] = {}
+    def _once(self) -> Iterator[table.FilledRow]:
+        seen: dict[tuple[str, str | None], table.FilledRow] = {}
         for row in self.filled.rows:
             first = seen.setdefault((row.token, row.annotator), row)
             if row.token not in self.by_token:
@@ -136,25 +109,25 @@ class _Returning:
                     f"{row.place}: the same item as {first.place} with other scores; keep one"
                 )
 
-    def _edited(self, row: FilledRow, showing: Showing) -> Iterator[str]:
-        texts = texts_of(self.then, showing)
-        texts[PASSAGES] = join_passages(texts)
+    def _edited(self, row: table.FilledRow, showing: Showing) -> Iterator[str]:
+        texts = table.texts_of(self.then, showing)
+        texts[table.PASSAGES] = table.join_passages(texts)
         for name, text in row.texts.items():
             if not same_text(text, texts.get(name, "")):
                 yield f"`{name}` is not the text of the item; undo the change, or export the queue again"
         queued = self.now.by_id.get(showing.item.item_id)
         if (
             queued is not None
-            and TRUTH in texts
+            and table.TRUTH in texts
             and queued.item.case.ground_truth != showing.item.case.ground_truth
         ):
             yield "the ground truth has changed since the export; export the queue again"
 
-    def _read(self, row: FilledRow, showing: Showing, problems: list[str]) -> _Change:
-        asked = criteria_of(self.then, showing)
+    def _read(self, row: table.FilledRow, showing: Showing, problems: list[str]) -> _Change:
+        asked = table.criteria_of(self.then, showing)
         base = self._past_of(row).base((showing.item.item_id, showing.showing), self.heading)
-        entries: dict[Asked, RatingEntry | None] = {}
-        stands: dict[Asked, RatingEntry] = {}
+        entries: dict[table.Asked, table.RatingEntry | None] = {}
+        stands: dict[table.Asked, table.RatingEntry] = {}
         for one, cell in row.scores.items():
             try:
                 entry = self._entry(one, cell, asked.get(one), showing)
@@ -167,7 +140,7 @@ class _Returning:
                 if entry is not None:
                     stands[one] = entry
             except ValueError as error:
-                problems.append(f"`{score_column(one)}`: {error}")
+                problems.append(f"`{table.score_column(one)}`: {error}")
         try:
             comments = self._comments(row, base, stands, entries)
         except ValueError as error:
@@ -176,34 +149,34 @@ class _Returning:
         return _Change(entries, comments)
 
     def _entry(
-        self, one: Asked, cell: object, criterion: Criterion | None, showing: Showing
-    ) -> RatingEntry | None:
+        self, one: table.Asked, cell: object, criterion: Criterion | None, showing: Showing
+    ) -> table.RatingEntry | None:
         if criterion is None:
             if cell is None or not str(cell).strip():
                 return None
             raise ValueError("the item has no such question; empty the cell")
-        entry = read_entry(cell, criterion, compares=self.then.rubrics[one[0]].compares)
+        entry = table.read_entry(cell, criterion, compares=self.then.rubrics[one[0]].compares)
         if entry is None or entry.value is None or not showing.swapped:
             return entry
-        return RatingEntry("ok", mirrored(entry.value, criterion))
+        return table.RatingEntry("ok", table.mirrored(entry.value, criterion))
 
-    def _check_wording(self, one: Asked) -> None:
+    def _check_wording(self, one: table.Asked) -> None:
         name, criterion = one
         rubric = self.now.rubrics.get(name)
         if rubric is None:
             raise ValueError(f"the study has no rubric `{name}` any more")
-        worded = {found.name: criterion_version(rubric, found) for found in rubric.criteria}
+        worded = {found.name: table.criterion_version(rubric, found) for found in rubric.criteria}
         if worded.get(criterion) != self.heading.rubrics[name].criteria.get(criterion or ""):
             raise ValueError("the wording of the rubric has changed since the export; export the queue again")
 
     def _comments(
         self,
-        row: FilledRow,
-        base: State,
-        stands: Mapping[Asked, RatingEntry],
-        edited: Mapping[Asked, RatingEntry | None],
-    ) -> dict[Asked, str]:
-        text = base.comment if row.comment is None else read_comment(row.comment)
+        row: table.FilledRow,
+        base: table.State,
+        stands: Mapping[table.Asked, table.RatingEntry],
+        edited: Mapping[table.Asked, table.RatingEntry | None],
+    ) -> dict[table.Asked, str]:
+        text = base.comment if row.comment is None else table.read_comment(row.comment)
         if same_text(text, base.comment):
             return {one: said.comment for one, said in base.items() if one in stands}
         if not stands:
@@ -215,28 +188,33 @@ class _Returning:
         first = next(iter(stands))
         return {one: text if one == first else "" for one in stands}
 
-    def _scores(self, row: FilledRow, showing: Showing, change: _Change) -> Iterator[HumanScore]:
+    def _scores(self, row: table.FilledRow, showing: Showing, change: _Change) -> Iterator[HumanScore]:
         past, shown = self._past_of(row), (showing.item.item_id, showing.showing)
         base, current = past.base(shown, self.heading), past.now(shown, self.versions)
         number = past.brought(shown, self.heading)
-        for asked in criteria_of(self.then, showing):
+        for asked in table.criteria_of(self.then, showing):
             entry = change.entries.get(asked, base[asked].entry if asked in base else None)
             comment = change.comments.get(asked, "")
             held = base.get(asked)
             is_edited = asked in change.entries or (held is not None and held.comment != comment)
-            said = CommentedRating(entry, comment) if entry is not None else None
+            said = table.CommentedRating(entry, comment) if entry is not None else None
             if not is_edited or current.get(asked) == said:
                 continue
             yield self._score(row, showing, asked, said, number)
 
     def _score(
-        self, row: FilledRow, showing: Showing, asked: Asked, said: CommentedRating | None, number: int
+        self,
+        row: table.FilledRow,
+        showing: Showing,
+        asked: table.Asked,
+        said: table.CommentedRating | None,
+        number: int,
     ) -> HumanScore:
         annotator = self._annotator(row)
         entry = said.entry if said else None
         written = [annotator, row.token, *asked, entry and list(entry), said and said.comment, number]
         return HumanScore(
-            score_id=score_id(self.heading, digest(written)),
+            score_id=table.score_id(self.heading, digest(written)),
             study=self.then.study,
             annotator=annotator,
             item_id=showing.item.item_id,
@@ -254,17 +232,17 @@ class _Returning:
             place=row.place,
         )
 
-    def _annotator(self, row: FilledRow) -> str:
+    def _annotator(self, row: table.FilledRow) -> str:
         return row.annotator or self.heading.annotator or ""
 
-    def _past_of(self, row: FilledRow) -> Past:
+    def _past_of(self, row: table.FilledRow) -> table.Past:
         name = self._annotator(row)
         if name not in self._past:
-            self._past[name] = Past(self.rows, name)
+            self._past[name] = table.Past(self.rows, name)
         return self._past[name]
 
 
-def _content(row: FilledRow) -> Sequence[object]:
+def _content(row: table.FilledRow) -> Sequence[object]:
     return dict(row.texts), dict(row.scores), row.comment, row.seconds
 
 
@@ -272,15 +250,15 @@ HEAD = 60  # rows among which the heading and the names of the columns are looke
 Line = tuple[int, Sequence[Any]]
 
 
-def read_sheet(path: Path) -> Filled:
+def read_sheet(path: Path) -> table.Filled:
     if path.suffix.lower() == ".csv":
         return _of_text(path)
-    found = open_worksheet(path, SCORES, verbatim=True)
+    found = open_worksheet(path, table.SCORES, verbatim=True)
     rows = list(found.rows)
     return _filled(path, rows, BOOK, [one for one in found.notes if "hidden" not in one])
 
 
-def _of_text(path: Path) -> Filled:
+def _of_text(path: Path) -> table.Filled:
     text = decode_table(path, read_bounded(path, MAX_TEXT))
     rows: list[Line] = []
     for line, row in rows_of_text(text, _parted_by(text)):
@@ -294,7 +272,7 @@ def _parted_by(text: str) -> str:
     widths = {}
     for sign in ",;\t":
         head = [row for _, row in islice(rows_of_text(text, sign), HEAD) if not isinstance(row, str)]
-        widths[sign] = max((len(row) for row in head if ITEM in map(_folded, row)), default=0)
+        widths[sign] = max((len(row) for row in head if table.ITEM in map(_folded, row)), default=0)
     return max(widths, key=lambda sign: widths[sign])
 
 
@@ -304,14 +282,14 @@ class _Columns:
 
     item: int
     texts: dict[str, list[int]]
-    scores: dict[Asked, int]
+    scores: dict[table.Asked, int]
     comment: list[int]
 
 
-def _filled(path: Path, rows: Sequence[Line], form: CellEncoding, notes: list[str]) -> Filled:
+def _filled(path: Path, rows: Sequence[Line], form: CellEncoding, notes: list[str]) -> table.Filled:
     heading = _heading(path, rows)
     start, columns = _columns(path, rows, heading)
-    found: list[FilledRow] = []
+    found: list[table.FilledRow] = []
     rejects: list[str] = []
     for line, row in rows[start:]:
         place = f"{path.name}:{line}"
@@ -320,16 +298,16 @@ def _filled(path: Path, rows: Sequence[Line], form: CellEncoding, notes: list[st
             rejects.append(read)
         elif read is not None:
             found.append(read)
-    return Filled(heading, found, rejects, notes)
+    return table.Filled(heading, found, rejects, notes)
 
 
-def _heading(path: Path, rows: Iterable[Line]) -> SheetHeading:
+def _heading(path: Path, rows: Iterable[Line]) -> table.SheetHeading:
     for line, row in islice(rows, HEAD):
         for cell in row:
             text = CSV.read(cell).strip() if isinstance(cell, str) else ""
-            if is_heading(text):
+            if table.is_heading(text):
                 try:
-                    return read_heading(text)
+                    return table.read_heading(text)
                 except ValueError as error:
                     raise InputError(
                         f"{path}:{line}: the description of its queue was edited ({error}); export the "
@@ -338,21 +316,25 @@ def _heading(path: Path, rows: Iterable[Line]) -> SheetHeading:
     raise InputError(f"{path}: the line that names its queue is missing; export the queue again")
 
 
-def _columns(path: Path, rows: Sequence[Line], heading: SheetHeading) -> tuple[int, _Columns]:
+def _columns(path: Path, rows: Sequence[Line], heading: table.SheetHeading) -> tuple[int, _Columns]:
     for start, (line, row) in enumerate(rows[:HEAD]):
         names = [_folded(cell) for cell in row]
-        if ITEM in names:
+        if table.ITEM in names:
             return start + 1, _found_columns(f"{path}:{line}", names, heading)
-    raise InputError(f"{path}: no row names the columns: one is called `{ITEM}`; export the queue again")
+    raise InputError(
+        f"{path}: no row names the columns: one is called `{table.ITEM}`; export the queue again"
+    )
 
 
-def _found_columns(place: str, names: list[str], heading: SheetHeading) -> _Columns:
+def _found_columns(place: str, names: list[str], heading: table.SheetHeading) -> _Columns:
     scores = {
-        (rubric, criterion or None): _folded(SCORE + ".".join(part for part in (rubric, criterion) if part))
+        (rubric, criterion or None): _folded(
+            table.SCORE + ".".join(part for part in (rubric, criterion) if part)
+        )
         for rubric, worded in heading.rubrics.items()
         for criterion in worded.criteria
     }
-    known = {ITEM, *scores.values()}
+    known = {table.ITEM, *scores.values()}
     findings = [
         f"{place}: {names.count(name)} columns are called `{name}`; remove one"
         for name in sorted(set(names))
@@ -370,40 +352,43 @@ def _found_columns(place: str, names: list[str], heading: SheetHeading) -> _Colu
     for name in places:
         if _is_text(name) and "(part " not in name:
             texts[name] = list(_parts(places, name))
-    comment = texts.pop(COMMENT, [])
-    return _Columns(places[ITEM], texts, {asked: places[name] for asked, name in scores.items()}, comment)
+    comment = texts.pop(table.COMMENT, [])
+    return _Columns(
+        places[table.ITEM], texts, {asked: places[name] for asked, name in scores.items()}, comment
+    )
 
 
 def _is_text(name: str) -> bool:
     base = name.partition(" (part ")[0]
     first, _, rest = base.partition(" ")
-    return base in {"question", "answer", "second answer", "ground truth", COMMENT} or (
+    return base in {"question", "answer", "second answer", "ground truth", table.COMMENT} or (
         first == "passage" and rest.isdigit()
     )
 
 
 def _parts(places: dict[str, int], name: str) -> Iterator[int]:
     number = 1
-    while (place := places.get(part_name(name, number))) is not None:
+    while (place := places.get(table.part_name(name, number))) is not None:
         yield place
         number += 1
 
 
-def _row(place: str, row: Sequence[Any], columns: _Columns, form: CellEncoding) -> FilledRow | str | None:
+def _row(
+    place: str, row: Sequence[Any], columns: _Columns, form: CellEncoding
+) -> table.FilledRow | str | None:
     def cell(at: int) -> Any:
         return row[at] if at < len(row) else None
 
-    token = cell(columns.item)
+    item = cell(columns.item)
     scores = {asked: cell(at) for asked, at in columns.scores.items()}
-    token = form.read(token).strip() if isinstance(token, str) else token
-    if token in (None, ""):
+    item = form.read(item).strip() if isinstance(item, str) else item
+    if item in (None, ""):
         if all((one is None or (isinstance(one, str) and not one.strip())) for one in scores.values()):
             return None
-        return f"{place}: a score in a row without an `{ITEM}`: it cannot be told of what it is"
-    if not isinstance(token, str):
-        return (
-            f"{place}: `{ITEM}` was changed to {token.reason if isinstance(token, UnusableCell) else token}"
-        )
+        return f"{place}: a score in a row without an `{table.ITEM}`: it cannot be told of what it is"
+    if not isinstance(item, str):
+        said = item.reason if isinstance(item, UnusableCell) else item
+        return f"{place}: `{table.ITEM}` was changed to {said}"
     texts = {name: "".join(_text(cell(at), form) for at in places) for name, places in columns.texts.items()}
     comment: object = None
     if columns.comment:
@@ -411,7 +396,7 @@ def _row(place: str, row: Sequence[Any], columns: _Columns, form: CellEncoding) 
         odd = next((part for part in parts if part is not None and not isinstance(part, str)), None)
         comment = odd if odd is not None else "".join(_text(part, form) for part in parts)
     scores = {asked: form.read(one) if isinstance(one, str) else one for asked, one in scores.items()}
-    return FilledRow(place, token, texts, scores, comment)
+    return table.FilledRow(place, item, texts, scores, comment)
 
 
 def _text(value: Any, form: CellEncoding) -> str:
@@ -428,9 +413,9 @@ _HEAD = 1 << 18  # bytes of a text, or of a worksheet, among which the heading s
 _MOST = 1 << 27  # bytes that are looked through of a table of texts, or of tasks
 _BLOCK = 1 << 20
 _PARTS = 500  # of a workbook that are looked at
-_IN_BOOK = re.compile(rb"<(?:\w+:)?t(?:\s[^<>]*)?>" + re.escape(MARK.encode()) + rb"\{")
-_IN_TEXT = re.compile(rb"[\"'\s;,\t\x00\xef\xbb\xbf\xff\xfe]*" + re.escape(MARK.encode()) + rb"\{")
-_IN_TASKS = re.compile(rb"\"assay\"\s*:\s*\"" + re.escape(MARK.encode()) + rb"\{")
+_IN_BOOK = re.compile(rb"<(?:\w+:)?t(?:\s[^<>]*)?>" + re.escape(table.MARK.encode()) + rb"\{")
+_IN_TEXT = re.compile(rb"[\"'\s;,\t\x00\xef\xbb\xbf\xff\xfe]*" + re.escape(table.MARK.encode()) + rb"\{")
+_IN_TASKS = re.compile(rb"\"assay\"\s*:\s*\"" + re.escape(table.MARK.encode()) + rb"\{")
 
 
 def is_ours(path: Path) -> bool:

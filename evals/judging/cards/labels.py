@@ -12,9 +12,8 @@ from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model
 
 from rag_assay.evals.generation.contract import Passage
 from rag_assay.evals.judging.contract import JudgeCase, JudgedMetric
-from rag_assay.evals.question_sets.readers.jsonl import json_objects
 from rag_assay.evals.question_sets.readers.records import finite_number, is_empty, listed, plain_text
-from rag_assay.evals.question_sets.readers.table import csv_objects
+from rag_assay.evals.question_sets.readers.table import csv_objects, json_objects
 from rag_assay.warehouse.encodable import encodable
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.identity import digest

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
@@ -14,7 +14,6 @@ from rag_assay.evals.judging.contract import (
     JudgedMetric,
     Judgement,
     Judgements,
-    Need,
 )
 from rag_assay.evals.judging.entailment.hypotheses import Splitting
 from rag_assay.evals.judging.entailment.pairs import (
@@ -24,7 +23,6 @@ from rag_assay.evals.judging.entailment.pairs import (
     PairName,
     PreparedCase,
     Side,
-    SplitText,
     Tag,
     judge_pairs,
     prepare,
@@ -38,7 +36,7 @@ from rag_assay.warehouse.inference.chat_part import CallsEach
 from rag_assay.warehouse.inference.replies import Reply
 from rag_assay.warehouse.inference.structured import MOST_ASKED, Structured
 from rag_assay.warehouse.recipe import Strict
-from rag_assay.warehouse.schemas import RETRYABLE, Status
+from rag_assay.warehouse.schemas import RETRYABLE
 
 MOST_TEXTS = 32  # of a prompt
 _LONGEST = 2_000  # characters that are read of the first sentences
@@ -57,20 +55,8 @@ class Verdicts(Strict):
     verdicts: Annotated[tuple[RefusalVerdict, ...], Field(max_length=MOST_TEXTS)]
 
 
-class Opening(NamedTuple):
-    """The first sentences of an answer or ground truth."""
-
-    text: str
-    question_id: str | None
-
-
-class Refusal(NamedTuple):
-    """What came of one text."""
-
-    refused: bool | None
-    status: Status
-    reason: str | None
-    replies: tuple[Reply, ...]
+Opening = tuple[str, str | None]
+"""The first sentences of an answer or ground truth, and the id of the question."""
 
 
 def opening(text: str, sentences: int) -> str:
@@ -82,7 +68,7 @@ def opening(text: str, sentences: int) -> str:
     return text[: places[-1][1]][:_LONGEST] if places else text[:_LONGEST]
 
 
-def refusals(openings: Sequence[Opening], asking: EntailmentModel, size: int) -> list[Refusal]:
+def refusals(openings: Sequence[Opening], asking: EntailmentModel, size: int) -> list[Judgement]:
     """Ask whether texts refuse, ``size`` a prompt, concurrently; unusable replies are asked again singly."""
     batches = [openings[at : at + size] for at in range(0, len(openings), size)]
     label = "looking for refusals"
@@ -94,7 +80,7 @@ def refusals(openings: Sequence[Opening], asking: EntailmentModel, size: int) ->
         for one in batch
     ]
     again = iter(asking.each(lambda one: _asked([one], asking), alone, label))
-    results: list[Refusal] = []
+    results: list[Judgement] = []
     for batch, reply in zip(batches, found, strict=True):
         if len(batch) > 1 and _is_unusable(reply):
             held = reply.replies
@@ -112,31 +98,35 @@ def _is_unusable(reply: Structured[Verdicts]) -> bool:
 
 def _asked(batch: Sequence[Opening], asking: EntailmentModel) -> Structured[Verdicts]:
     count = len(batch)
-    texts = (frame_text(one.text, "text", number=number) for number, one in enumerate(batch, 1))
+
+    def check(reply: Verdicts) -> None:
+        numbers = sorted(one.number for one in reply.verdicts)
+        if numbers != list(range(1, count + 1)):
+            raise ValueError(f"it has verdicts on the texts {numbers} in place of 1 to {count}, each once")
+
+    texts = (frame_text(text, "text", number=number) for number, (text, _) in enumerate(batch, 1))
     return asking.ask(
         "refusals",
         {"texts": "\n".join(texts), "count": count},
         Verdicts,
         max_tokens=40 + 40 * count,
-        question_id=batch[0].question_id if count == 1 else None,
+        question_id=batch[0][1] if count == 1 else None,
         bounds={"Verdicts.verdicts": {"minItems": count, "maxItems": count}},
-        check=lambda reply: _check(reply, count),
+        check=check,
     )
 
 
-def _check(reply: Verdicts, count: int) -> None:
-    numbers = sorted(one.number for one in reply.verdicts)
-    if numbers != list(range(1, count + 1)):
-        raise ValueError(f"it has verdicts on the texts {numbers} in place of 1 to {count}, each once")
-
-
-def _read(reply: Structured[Verdicts], count: int, before: tuple[Reply, ...]) -> list[Refusal]:
+def _read(reply: Structured[Verdicts], count: int, before: tuple[Reply, ...]) -> Iterator[Judgement]:
     said = {one.number: one.refusal for one in reply.value.verdicts} if reply.value else {}
-    replies = before + reply.replies
-    return [
-        Refusal(said.get(number), reply.status, reply.reason, replies if number == 1 else ())
-        for number in range(1, count + 1)
-    ]
+    paid = before + reply.replies
+    for number in range(1, count + 1):
+        refused = said.get(number)
+        if refused is None:
+            yield make_judgement(paid, status=reply.status, reason=reply.reason)
+        else:
+            reason = "it refuses to answer" if refused else "it answers"
+            yield make_judgement(paid, value=float(refused), reason=reason)
+        paid = ()  # what a prompt costs counts once
 
 
 RefusalName = Literal["answer_refusal", "truth_refusal"]
@@ -145,26 +135,11 @@ NAMES: tuple[Name, ...] = ("faithfulness", "precision", "recall", "answer_refusa
 _SENTENCES = 6  # of a text, for the plan of a run
 
 
-class _Refused:
-    def __init__(self, name: RefusalName, side: Side) -> None:
-        needs: frozenset[Need] = frozenset({side})
-        about = f"1 where the {WORDS[side]} refuses to answer, else 0."
-        self.metric = JudgedMetric(name, needs, higher_is_better=False, about=about)
-        self.side = side
-
-    def opening(self, case: JudgeCase, sentences: int) -> Opening:
-        return Opening(opening(text_of(case, self.side), sentences), case.question_id)
-
-
-REFUSED: Mapping[RefusalName, _Refused] = {
-    "answer_refusal": _Refused("answer_refusal", "answer"),
-    "truth_refusal": _Refused("truth_refusal", "ground_truth"),
-}
-
-METRICS: Mapping[Name, JudgedMetric] = {
-    **{name: pair.metric for name, pair in PAIRS.items()},
-    **{name: one.metric for name, one in REFUSED.items()},
-}
+REFUSED: Mapping[RefusalName, Side] = {"answer_refusal": "answer", "truth_refusal": "ground_truth"}
+METRICS: dict[Name, JudgedMetric] = {name: pair.metric for name, pair in PAIRS.items()}
+for _name, _side in REFUSED.items():
+    _about = f"1 where the {WORDS[_side]} refuses to answer, else 0."
+    METRICS[_name] = JudgedMetric(_name, frozenset({_side}), higher_is_better=False, about=_about)
 
 
 class TagValues(Strict):
@@ -236,7 +211,12 @@ class Entailment(ModelJudge, Splitting):
         wanted = [{name: pair for name, pair in PAIRS.items() if self._judges(name, case)} for case in cases]
         ready = [
             PreparedCase(
-                case, {side: self._split(case, side) for pair in pairs.values() for side in pair.sides}
+                case,
+                {
+                    side: split(text_of(case, side), side, self, self.most_sentences)
+                    for pair in pairs.values()
+                    for side in pair.sides
+                },
             )
             for case, pairs in zip(cases, wanted, strict=True)
         ]
@@ -246,20 +226,17 @@ class Entailment(ModelJudge, Splitting):
         found = iter(judge_pairs(tasks, asking, self.tags.by_tag()))
         return [{name: next(found) for name in pairs} for pairs in wanted]
 
-    def _split(self, case: JudgeCase, side: Side) -> SplitText:
-        return split(text_of(case, side), side, self, self.most_sentences)
-
     def _refusals(self, cases: Sequence[JudgeCase], asking: EntailmentModel) -> list[dict[str, Judgement]]:
         tasks = [
-            (number, name, of.opening(case, self.refusal_sentences))
-            for name, of in REFUSED.items()
+            (number, name, (opening(text_of(case, side), self.refusal_sentences), case.question_id))
+            for name, side in REFUSED.items()
             for number, case in enumerate(cases)
             if self._judges(name, case)
         ]
         found = refusals([one for _, _, one in tasks], asking, self.refusal_batch)
         judgements: list[dict[str, Judgement]] = [{} for _ in cases]
         for (number, name, _), one in zip(tasks, found, strict=True):
-            judgements[number][name] = _of_refusal(one)
+            judgements[number][name] = one
         return judgements
 
     def _judges(self, name: Name, case: JudgeCase) -> bool:
@@ -277,10 +254,3 @@ class Entailment(ModelJudge, Splitting):
         least = (1 + self.pronouns if alone else 0) + ("answer_refusal" in self.metrics)
         most = MOST_ASKED * (sides + _SENTENCES * len(pairs) + refused)
         return CallsEach(least or sides + len(pairs) + refused, most)
-
-
-def _of_refusal(found: Refusal) -> Judgement:
-    if found.refused is None:
-        return make_judgement(found.replies, status=found.status, reason=found.reason)
-    reason = "it refuses to answer" if found.refused else "it answers"
-    return make_judgement(found.replies, value=float(found.refused), reason=reason)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import tomllib
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from itertools import chain, combinations
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 from rag_assay.evals.generation.templates import Template
 from rag_assay.evals.judging.contract import JudgedMetric, Need
@@ -41,158 +42,40 @@ class Asks(NamedTuple):
 
 
 class RagasMetric(NamedTuple):
-    """folder: of its prompts in `ragas.metrics.collections`; None: ours
-
-    asks: name of the calls, which metrics may share
-    lists: texts that are taken apart into statements, in order
-    """
+    """A metric as `metrics.toml` describes it."""
 
     judged: JudgedMetric
-    folder: str | None
+    folder: str
     asks: dict[str, Asks]
     lists: tuple[str, ...] = ()
     embeds: bool = False
 
 
-_LIST = Asks(LIST_TOKENS)
 _VERDICTS = Asks(reply_tokens(BATCH), 1, MOST_BATCHES)
-_EACH = _VERDICTS._replace(of_each_passage=True)
-_USEFUL = Asks(REASON_TOKENS, of_each_passage=True)
-_RATED = Asks(RATING_TOKENS)
-_ANSWER, _TRUTH = "answer", "ground truth"
-_NOISE = {
-    "noise: statements of the ground truth": _LIST,
-    "noise: statements of the answer": _LIST,
-    "noise: the truth by each passage": _EACH,
-    "noise: the answer by each passage": _EACH,
-    "noise: the answer by the truth": _VERDICTS,
+_ASKS = {
+    "list": Asks(LIST_TOKENS),
+    "verdicts": _VERDICTS,
+    "verdicts of each passage": _VERDICTS._replace(of_each_passage=True),
+    "question": Asks(REASON_TOKENS, of_each_question=True),
+    "longest": Asks(MOST_TOKENS),
+    "usefulness": Asks(REASON_TOKENS, of_each_passage=True),
+    "recall": Asks(reply_tokens(BATCH)),
+    "rating": Asks(RATING_TOKENS),
+    "sentences": Asks(REASON_TOKENS + 6 * SENTENCES, 1, MOST_SENTENCE_CALLS),
 }
-_ALL_NEEDS: frozenset[Need] = frozenset({"answer", "passages", "ground_truth"})
 
-METRICS: dict[str, RagasMetric] = {
-    one.judged.name: one
-    for one in (
-        RagasMetric(
-            JudgedMetric(
-                "faithfulness",
-                frozenset({"answer", "passages"}),
-                about="Share of the statements of the answer that the passages support",
-            ),
-            "faithfulness",
-            {"statements of the answer": _LIST, "faithfulness": _VERDICTS},
-            (_ANSWER,),
-        ),
-        RagasMetric(
-            JudgedMetric(
-                "answer_relevancy",
-                bounds=(-1.0, 1.0),
-                about="Mean cosine of the question and those that the answer would answer; 0 if evasive",
-            ),
-            "answer_relevancy",
-            {"questions of the answer": Asks(REASON_TOKENS, of_each_question=True)},
-            embeds=True,
-        ),
-        RagasMetric(
-            JudgedMetric(
-                "answer_correctness",
-                frozenset({"answer", "ground_truth"}),
-                bounds=(-0.25, 1.0),
-                about="0.75 F1 of the statements of the answer + 0.25 cosine of answer and ground truth",
-            ),
-            "answer_correctness",
-            {
-                "statements of the answer": _LIST,
-                "statements of the truth": _LIST,
-                "correctness": Asks(MOST_TOKENS),
-            },
-            (_ANSWER, _TRUTH),
-            embeds=True,
-        ),
-        RagasMetric(
-            JudgedMetric(
-                "factual_correctness",
-                frozenset({"answer", "ground_truth"}),
-                about="F1 of the claims of answer and ground truth, each held against the other",
-            ),
-            "factual_correctness",
-            {
-                "claims of the answer": _LIST,
-                "claims of the truth": _LIST,
-                "claims of the answer by the truth": _VERDICTS,
-                "claims of the truth by the answer": _VERDICTS,
-            },
-            (_ANSWER, _TRUTH),
-        ),
-        RagasMetric(
-            JudgedMetric(
-                "noise_sensitivity",
-                _ALL_NEEDS,
-                higher_is_better=False,
-                about="Share of the statements of the answer that are wrong and from a relevant passage",
-            ),
-            "noise_sensitivity",
-            _NOISE,
-            (_TRUTH, _ANSWER),
-        ),
-        RagasMetric(
-            JudgedMetric(
-                "noise_sensitivity_irrelevant",
-                _ALL_NEEDS,
-                higher_is_better=False,
-                about="Share of the statements of the answer that are wrong and from irrelevant passages",
-            ),
-            "noise_sensitivity",
-            _NOISE,
-            (_TRUTH, _ANSWER),
-        ),
-        RagasMetric(
-            JudgedMetric(
-                "context_precision",
-                frozenset({"passages", "ground_truth"}),
-                about="Average precision of the passages that are useful for the ground truth",
-            ),
-            "context_precision",
-            {"usefulness to the truth": _USEFUL},
-        ),
-        RagasMetric(
-            JudgedMetric(
-                "context_utilization",
-                frozenset({"answer", "passages"}),
-                about="Average precision of the passages that are useful for the answer",
-            ),
-            "context_precision",
-            {"usefulness to the answer": _USEFUL},
-        ),
-        RagasMetric(
-            JudgedMetric(
-                "context_recall",
-                frozenset({"passages", "ground_truth"}),
-                about="Share of the statements of the ground truth that are in the passages",
-            ),
-            "context_recall",
-            {"recall": Asks(reply_tokens(BATCH))},
-            (_TRUTH,),
-        ),
-        RagasMetric(
-            JudgedMetric(
-                "context_relevance",
-                frozenset({"passages"}),
-                about="Mean of two ratings of how far the passages hold what the question needs",
-            ),
-            "context_relevance",
-            {"first rating": _RATED, "second rating": _RATED},
-        ),
-        RagasMetric(
-            JudgedMetric(
-                "relevant_sentence_ratio",
-                frozenset({"passages"}),
-                about="Share of the sentences of the passages that can help to answer the question",
-            ),
-            None,
-            {"relevant sentences": Asks(REASON_TOKENS + 6 * SENTENCES, 1, MOST_SENTENCE_CALLS)},
-        ),
-    )
-}
+
+def _metric(name: str, one: Mapping[str, Any]) -> RagasMetric:
+    low, high = one.get("bounds", (0.0, 1.0))
+    needs, is_higher = frozenset(one["needs"]), one.get("higher_is_better", True)
+    judged = JudgedMetric(name, needs, (low, high), is_higher, one["about"])
+    calls = {what: _ASKS[kind] for what, kind in one["asks"].items()}
+    lists, embeds = tuple(one.get("lists", ())), one.get("embeds", False)
+    return RagasMetric(judged, one.get("folder", name), calls, lists, embeds)
+
+
+_WRITTEN = tomllib.loads(Path(__file__).with_name("metrics.toml").read_text("utf-8"))
+METRICS: dict[str, RagasMetric] = {name: _metric(name, one) for name, one in _WRITTEN.items()}
 
 
 class Times(NamedTuple):
@@ -239,7 +122,7 @@ def prompts_digest(names: tuple[str, ...]) -> str:
     if found is None or not found.submodule_search_locations:
         raise ModuleNotFoundError("ragas is not installed: pip install -e .")
     root = Path(found.submodule_search_locations[0])
-    folders = sorted({METRICS[name].folder or "" for name in names} - {""})
+    folders = sorted({METRICS[name].folder for name in names} - {""})
     files = [
         f"metrics/collections/{folder}/{file}" for folder in folders for file in ("util.py", "metric.py")
     ]

@@ -1,12 +1,183 @@
-"""Question sets in the forms of other tools, by the name of the form."""
+"""Question sets in the forms of other tools: ragas, BEIR (Thakur et al. 2021, arXiv:2104.08663) and SQuAD 2.0
+(arXiv:1806.03822).
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
+from typing import Any
 
-from rag_assay.evals.question_sets.exporters.beir import beir
-from rag_assay.evals.question_sets.exporters.contract import ExportInput, QuestionExport
-from rag_assay.evals.question_sets.exporters.ragas import ragas
-from rag_assay.evals.question_sets.exporters.squad import squad
+from rag_assay.evals.question_sets.exporters.contract import ExportInput, QuestionExport, Row, json_line
+
+PREFIX = "beir:"
+
+
+def beir(material: ExportInput) -> QuestionExport:
+    """Return `corpus.jsonl`, `queries.jsonl`, and `qrels/test.tsv`, `qrels/train.tsv`. A document's id is its
+    URL (without `beir:`); a span counts as its document, with the highest grade. Questions without a document
+    are left out.
+    """
+    export = QuestionExport(counts={"documents": len(material.documents)})
+    export.files["corpus.jsonl"] = (
+        json_line({"_id": document_id(row["url"]), "title": row["title"] or "", "text": row["text"]})
+        for row in material.documents.values()
+    )
+    graded = {row["question_id"]: _grades(row, material) for row in material.rows}
+    for use, rows in material.questions.items():
+        kept = [row for row in rows if graded[row["question_id"]]]
+        if kept:
+            lines = [
+                f"{row['question_id']}\t{document}\t{grade}\n"
+                for row in kept
+                for document, grade in graded[row["question_id"]].items()
+            ]
+            export.files[f"qrels/{use}.tsv"] = ["query-id\tcorpus-id\tscore\n", *lines]
+            export.counts[f"{use} questions"] = len(kept)
+    kept = [row for row in material.rows if graded[row["question_id"]]]
+    left = [row for row in material.rows if not graded[row["question_id"]]]
+    export.files["queries.jsonl"] = [
+        json_line({"_id": name, "text": text})
+        for name, text in {row["question_id"]: row["question"] for row in kept}.items()
+    ]
+    _note_beir(export, left, kept)
+    return export
+
+
+def _note_beir(export: QuestionExport, left: list[Row], kept: list[Row]) -> None:
+    def having(test: Callable[[Row], bool]) -> list[Row]:
+        return [row for row in kept if any(test(item) for item in row["evidence"])]
+
+    export.note((row for row in left if not row["answerable"]), "are unanswerable and left out")
+    unheld = (row for row in left if row["answerable"])
+    export.note(unheld, "have no evidence in the documents and are left out")
+    spans = having(lambda item: item["start"] is not None)
+    export.note(spans, "have quotes for evidence, which become whole documents")
+    partial = having(lambda item: item["doc_id"] is None)
+    export.note(partial, "have evidence that is in no document, which is left out")
+    some = (row for row in kept if row["needs"] == "any" and len(row["evidence"]) > 1)
+    export.note(some, "need any one of their documents, which BEIR counts as needing all")
+    export.note((row for row in kept if row["ground_truth"]), "have a ground truth, which is left out")
+    export.note((row for row in kept if row["conversation"]), "follow a conversation, which is left out")
+
+
+def document_id(url: str) -> str:
+    """Return the id of a document: its URL, with what would break a line of the qrels as in URLs.
+
+    >>> document_id("beir:d1"), document_id("a\\tb.md")
+    ('d1', 'a%09b.md')
+    """
+    plain = url.removeprefix(PREFIX)
+    return plain.replace("\t", "%09").replace("\n", "%0A").replace("\r", "%0D")
+
+
+def _grades(row: Row, material: ExportInput) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for item in row["evidence"] or ():
+        if item["doc_id"] in material.documents and item["reason"] is None:
+            name = document_id(material.documents[item["doc_id"]]["url"])
+            found[name] = max(found.get(name, 0), item["grade"])
+    return found
+
+
+def ragas(material: ExportInput) -> QuestionExport:
+    """Return `NAME.jsonl`, and `NAME-train.jsonl` of train questions, in ragas' columns; `question_id`,
+    `type`, `language`, `answerable` and `needs` are further columns.
+    """
+    export = QuestionExport()
+    for use, rows in material.questions.items():
+        if rows:
+            samples = [json_line(_sample(row, material)) for row in rows]
+            export.files[material.file_name(use, ".jsonl")] = samples
+            export.counts[f"{use} questions"] = len(rows)
+    turns = (row for row in material.rows if row["conversation"])
+    export.note(turns, "follow a conversation, which a single-turn sample has no place for; it is left out")
+    framed = (row for row in material.rows if row["time_from"] or row["time_to"])
+    export.note(framed, "have a time frame, which is left out")
+    graded = (row for row in material.rows if any(item["grade"] != 1 for item in row["evidence"] or ()))
+    export.note(graded, "have graded evidence, whose grades are left out")
+    return export
+
+
+def _sample(row: Row, material: ExportInput) -> dict[str, Any]:
+    passages = list(material.passages(row))
+    sample = {
+        "question_id": row["question_id"],
+        "user_input": row["question"],
+        "reference": row["ground_truth"],
+        "reference_contexts": [text for _, text in passages] or None,
+        "reference_context_ids": [url for url, _ in passages] or None,
+        **{name: row[name] for name in ("type", "language", "answerable", "needs", "asked_at")},
+    }
+    return {key: value for key, value in sample.items() if value is not None}
+
+
+def squad(material: ExportInput) -> QuestionExport:
+    """Return `NAME.json`, and `NAME-train.json` of train questions, as SQuAD 2.0.
+
+    A document is an article of one paragraph; an answer is the span of a piece of evidence. Unanswerable
+    questions stand on an empty paragraph; those with evidence in several documents in the first; those
+    without a span are left out.
+    """
+    export = QuestionExport()
+    for use, rows in material.questions.items():
+        if rows:
+            text, n_questions = _file(rows, material)
+            export.files[material.file_name(use, ".json")] = [text]
+            export.counts[f"{use} questions"] = n_questions
+    _note_squad(export, material.rows)
+    return export
+
+
+def _note_squad(export: QuestionExport, rows: list[Row]) -> None:
+    asked = [row for row in rows if row["answerable"]]
+    unheld = (row for row in asked if not _spans(row))
+    export.note(unheld, "have no quote that stands in a document and are left out")
+    kept = [row for row in asked if _spans(row)]
+    several = (row for row in kept if len({one["doc_id"] for one in _spans(row)}) > 1)
+    export.note(several, "have evidence in several documents, of which the first is kept")
+    every = (row for row in kept if row["needs"] == "all" and len(_spans(row)) > 1)
+    export.note(every, "need all of their evidence, where SQuAD takes any one answer")
+    truths = (row for row in kept if row["ground_truth"])
+    export.note(truths, "have a ground truth, in whose place SQuAD has the words of the evidence")
+    export.note((row for row in rows if row["conversation"]), "follow a conversation, which is left out")
+
+
+def _spans(row: Row) -> list[Row]:
+    return [item for item in row["evidence"] or () if item["start"] is not None]
+
+
+def _file(rows: Any, material: ExportInput) -> tuple[str, int]:
+    paragraphs: dict[str | None, list[dict[str, Any]]] = {}
+    for row in rows:
+        spans = _spans(row)
+        if row["answerable"] and not spans:
+            continue
+        home = spans[0]["doc_id"] if spans else None
+        paragraphs.setdefault(home, []).append(
+            _squad_question(row, [one for one in spans if one["doc_id"] == home], material)
+        )
+    articles = [
+        _article(material.documents[home] if home else None, asked) for home, asked in paragraphs.items()
+    ]
+    text = json.dumps({"version": "v2.0", "data": articles}, ensure_ascii=False, indent=1) + "\n"
+    return text, sum(len(asked) for asked in paragraphs.values())
+
+
+def _article(document: Row | None, asked: list[dict[str, Any]]) -> dict[str, Any]:
+    if document is None:
+        return {"title": "", "paragraphs": [{"context": "", "qas": asked}]}
+    paragraph = {"context": document["text"], "url": document["url"], "qas": asked}
+    return {"title": document["title"] or document["url"], "paragraphs": [paragraph]}
+
+
+def _squad_question(row: Row, spans: list[Row], material: ExportInput) -> dict[str, Any]:
+    answers = []
+    for one in spans:
+        text = material.documents[one["doc_id"]]["text"][one["start"] : one["end"]]
+        answers.append({"text": text, "answer_start": one["start"]})
+    known = {"id": row["question_id"], "question": row["question"]}
+    return {**known, "answers": answers, "is_impossible": not row["answerable"]}
+
 
 FORMS: Mapping[str, Callable[[ExportInput], QuestionExport]] = {"ragas": ragas, "beir": beir, "squad": squad}

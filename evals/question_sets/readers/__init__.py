@@ -11,10 +11,15 @@ from rag_assay.evals.question_sets.readers.autorag import corpus_of, is_autorag,
 from rag_assay.evals.question_sets.readers.beir import read_beir
 from rag_assay.evals.question_sets.readers.contract import Row, SetFile, whole_json
 from rag_assay.evals.question_sets.readers.file_rows import file_rows
-from rag_assay.evals.question_sets.readers.jsonl import read_jsonl, read_objects
-from rag_assay.evals.question_sets.readers.lines import read_lines
 from rag_assay.evals.question_sets.readers.squad import read_squad
-from rag_assay.evals.question_sets.readers.table import parquet_rows, read_csv, read_parquet_questions
+from rag_assay.evals.question_sets.readers.table import (
+    parquet_rows,
+    read_csv,
+    read_jsonl,
+    read_lines,
+    read_objects,
+    read_parquet_questions,
+)
 from rag_assay.warehouse.arrow_files import arrow_files
 from rag_assay.warehouse.errors import InputError
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_assay.evals.question_sets.readers.contract import whole_json
-from rag_assay.evals.question_sets.readers.jsonl import json_objects
-from rag_assay.evals.question_sets.readers.table import csv_objects, parquet_rows
+from rag_assay.evals.question_sets.readers.table import csv_objects, json_objects, parquet_rows
 from rag_assay.warehouse.arrow_files import arrow_files, arrow_rows
 from rag_assay.warehouse.errors import InputError
 

@@ -1,9 +1,10 @@
-"""Questions as rows of a table: CSV files, read as text, and Parquet."""
+"""Questions as rows of a table: CSV files, read as text, Parquet, lines of JSON and lines of text."""
 
 from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from rag_assay.evals.question_sets.readers.records import MAX_CELL, cells_of, na
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.files import check_regular
 
+Objects = Iterator[tuple[str, dict[str, Any] | str]]
+"""Place and cells of each row, or why it is none."""
 MAX_TABLE = 500_000_000  # bytes of a Parquet file's columns, unpacked
 
 
@@ -48,7 +51,7 @@ def _csv_records(file: SetFile, form: str | None) -> Records:
 
 def csv_objects(
     path: Path, check: Callable[[list[str], str], None] = lambda _columns, _line: None
-) -> Iterator[tuple[str, dict[str, Any] | str]]:
+) -> Objects:
     """Yield the line and the cells of each row by the names in the first row; or why it is no row.
 
     check: called with those names and their line
@@ -121,3 +124,72 @@ def parquet_rows(path: Path, most: int = MAX_ROWS) -> pl.DataFrame:
     except (pa.ArrowException, pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         first = str(error).partition("\n")[0]
         raise InputError(f"{path}: not a Parquet file that can be read ({first})") from error
+
+
+def read_jsonl(file: SetFile, form: str | None = None) -> list[Row]:
+    """Read a JSON Lines file of questions; raise `InputError` with all of its mistakes."""
+    return rows_of(_object_records(json_objects(file.path), file, form), file)
+
+
+def read_objects(data: list[Any], file: SetFile, form: str | None = None) -> list[Row]:
+    items = (
+        (f"item {number}", one if isinstance(one, dict) else f"expected an object, not {type(one).__name__}")
+        for number, one in enumerate(data, start=1)
+    )
+    return rows_of(_object_records(items, file, form), file)
+
+
+def json_objects(path: Path) -> Objects:
+    for number, line in lines_of_file(path):
+        if line.strip():
+            yield str(number), _object(line)
+
+
+def _object(line: str) -> dict[str, Any] | str:
+    try:
+        value = json.loads(line, object_pairs_hook=_once)
+    except (ValueError, RecursionError) as error:
+        what = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        return f"expected a JSON object with a question ({what})"
+    return value if isinstance(value, dict) else f"expected a JSON object, not {type(value).__name__}"
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands twice in it")
+    return found
+
+
+def _object_records(
+    items: Iterator[tuple[str, dict[str, Any] | str]], file: SetFile, form: str | None
+) -> Records:
+    for place, value in items:
+        if isinstance(value, str):
+            yield QuestionRecord(place, {}, value)
+            continue
+        try:
+            yield QuestionRecord(place, cells_of(value, naming_of(list(value), form, "")))
+        except InputError as error:
+            yield QuestionRecord(place, {}, "; ".join(one.removeprefix(": ") for one in error.findings))
+
+
+def read_lines(file: SetFile) -> list[Row]:
+    """Read a text file with a line `question=answer` for each question."""
+    return rows_of(_line_records(file), file)
+
+
+def _line_records(file: SetFile) -> Records:
+    for number, line in lines_of_file(file.path):
+        if not line.strip():
+            continue
+        question, equals, answer = (part.strip() for part in line.partition("="))
+        if not equals:
+            yield QuestionRecord(str(number), {}, "expected `question=answer`; there is no `=` in this line")
+        elif not question or not answer:
+            missing = "question before" if not question else "answer behind"
+            yield QuestionRecord(
+                str(number), {}, f"expected `question=answer`; there is no {missing} the `=`"
+            )
+        else:
+            yield QuestionRecord(str(number), {"question": question, "ground_truth": answer})
