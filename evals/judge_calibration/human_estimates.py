@@ -164,24 +164,27 @@ def _means(scored: _Scored, metric: Metric, values: Floats, cell: str | None) ->
         "left_out": int(scored.left_out[some].sum()),
     }
     if low is None or high is None or not row["judgements"]:
-        return {**row, "judged": None, "judged_low": None, "judged_high": None}
+        return {**row, **dict.fromkeys(("judged", "judged_low", "judged_high"))}
     stretched = least + (values - low) / (high - low) * (most - least)
     there = some & ~np.isnan(values)
     items = scored.items(values, there)._replace(scores=stretched[there], drawn=None)
     alone = estimate_mean(items, power=0.0).people
-    return {**row, "judged": alone.value, "judged_low": alone.low, "judged_high": alone.high}
+    return {**row, **_ends("judged", alone)}
+
+
+def _ends(name: str, mean: Mean) -> Row:
+    return {name: mean.value, f"{name}_low": mean.low, f"{name}_high": mean.high}
 
 
 def _of_powered(found: Powered, scored: _Scored, wanted: float) -> Row:
     people, combined = found.people, found.combined
+    reason = None if combined.low is not None else "scores of one question alone have no interval"
+    if combined.value is None:
+        reason = "there are no ratings of its answers"
     half = wanted * (scored.bounds[1] - scored.bounds[0])
     return {
-        "people": people.value,
-        "people_low": people.low,
-        "people_high": people.high,
-        "combined": combined.value,
-        "combined_low": combined.low,
-        "combined_high": combined.high,
+        **_ends("people", people),
+        **_ends("combined", combined),
         "items": combined.items,
         "labels": combined.labels,
         "share": combined.share if combined.value is not None else None,
@@ -189,16 +192,8 @@ def _of_powered(found: Powered, scored: _Scored, wanted: float) -> Row:
         "width": found.width,
         "wanted": half,
         "labels_needed": found.labels_for(half),
-        "reason": _why(combined),
+        "reason": reason,
     }
-
-
-def _why(mean: Mean) -> str | None:
-    if mean.value is None:
-        return "there are no ratings of its answers"
-    if mean.low is None:
-        return "scores of one question alone have no interval"
-    return None
 
 
 def _leader(found: Mapping[str, Powered]) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -173,14 +172,7 @@ NEEDS: dict[str, frozenset[Need]] = {
 }
 
 
-@dataclass(frozen=True)
-class _Task:
-    case: JudgeCase
-    metrics: tuple[JudgedMetric, ...]
-
-    @property
-    def shown(self) -> frozenset[Need]:
-        return frozenset().union(*(metric.needs for metric in self.metrics))
+_Task = tuple[JudgeCase, tuple[JudgedMetric, ...]]
 
 
 class CriteriaJudge(PromptedJudge):
@@ -224,28 +216,31 @@ class CriteriaJudge(PromptedJudge):
     def _tasks(self, case: JudgeCase) -> list[_Task]:
         metrics = tuple(one for one in self.judged_metrics if one.can_judge(case))
         if self.together and metrics:
-            return [_Task(case, metrics)]
-        return [_Task(case, (metric,)) for metric in metrics]
+            return [(case, metrics)]
+        return [(case, (metric,)) for metric in metrics]
 
     def _called(self, task: _Task, asker: VerdictAsker) -> dict[str, Judgement]:
-        names = [metric.name for metric in task.metrics]
+        case, metrics = task
+        names = [metric.name for metric in metrics]
+        shown: frozenset[Need] = frozenset().union(*(metric.needs for metric in metrics))
         verdict = reply_schema(tuple(names), self.grades, together=self.together)
 
         def write(case: JudgeCase) -> Messages:
             language = self.prompt.language_of(case)
             criteria = [{"name": name, "ask": self.wording(name, language)} for name in names]
             return self.prompt.messages(
-                case, task.shown, criteria=criteria, scale=self.grades, together=self.together
+                case, shown, criteria=criteria, scale=self.grades, together=self.together
             )
 
-        fitted = self.fit(task.case, write, asker.context.gateway, verdict.max_tokens, task.shown)
+        fitted = self.fit(case, write, asker.context.gateway, verdict.max_tokens, shown)
         if isinstance(fitted, Judgement):
             return dict.fromkeys(names, fitted)
-        found = asker.ask(fitted.messages, verdict, task.case.question_id)
-        return self._read(task, found, fitted.note)
+        found = asker.ask(fitted.messages, verdict, case.question_id)
+        return self._read(case, names, found, fitted.note)
 
-    def _read(self, task: _Task, found: Structured[BaseModel], note: str) -> dict[str, Judgement]:
-        names = [metric.name for metric in task.metrics]
+    def _read(
+        self, case: JudgeCase, names: Sequence[str], found: Structured[BaseModel], note: str
+    ) -> dict[str, Judgement]:
         if found.value is None:
             first = make_judgement(found.replies, status=found.status, reason=found.reason)
             free = Judgement(found.status, reason=found.reason, raw=first.raw)
@@ -254,15 +249,15 @@ class CriteriaJudge(PromptedJudge):
         judgements = {}
         for place, name in enumerate(names):
             one = read[name]
-            asked = self.wording(name, self.prompt.language_of(task.case))
+            asked = self.wording(name, self.prompt.language_of(case))
             statement = Statement(name, asked, one.word, one.value, one.reason or None)
-            whole = make_judgement(
-                found.replies,
-                value=one.value,
-                reason="; ".join(filter(None, [one.reason, note])) or None,
-                statements=(statement,),
-            )
-            judgements[name] = _without_costs(whole) if place else whole
+            reason = "; ".join(filter(None, [one.reason, note])) or None
+            whole = make_judgement(found.replies, value=one.value, reason=reason, statements=(statement,))
+            if place:  # what a call costs counts once
+                whole = Judgement(
+                    whole.status, whole.value, reason, whole.raw, model=whole.model, statements=(statement,)
+                )
+            judgements[name] = whole
         return judgements
 
     @property
@@ -284,7 +279,3 @@ class CriteriaJudge(PromptedJudge):
     @property
     def longest_reply(self) -> int:
         return self.max_tokens or tokens_of(len(self.judged_metrics) if self.together else 1)
-
-
-def _without_costs(one: Judgement) -> Judgement:
-    return Judgement(one.status, one.value, one.reason, one.raw, model=one.model, statements=one.statements)

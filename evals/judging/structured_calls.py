@@ -8,7 +8,7 @@ import re
 import threading
 import unicodedata
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
@@ -50,6 +50,9 @@ def refusal_apart(found: structured.Structured[structured.Shape]) -> structured.
     return replace(found, status=Status.REFUSED, reason=f"{DECLINED}: {found.reply.text}")
 
 
+_SPENT = ("raw", "seconds", "prompt_tokens", "completion_tokens", "usd", "cached", "model")
+
+
 def make_judgement(
     replies: Sequence[Reply],
     *,
@@ -63,20 +66,10 @@ def make_judgement(
     whole = together(tuple(replies))
     failed = next((one for one in reversed(replies) if one.status is not Status.OK), None)
     ended = status or (Status.OK if value is not None else failed.status if failed else Status.PARSE_FAILED)
-    return Judgement(
-        ended,
-        value if ended is Status.OK else None,
-        reason or (failed.reason if failed and ended is not Status.OK else None),
-        whole.raw,
-        whole.seconds,
-        whole.prompt_tokens,
-        whole.completion_tokens,
-        whole.usd,
-        whole.cached,
-        len(replies),
-        whole.model,
-        statements,
-    )
+    reason = reason or (failed.reason if failed and ended is not Status.OK else None)
+    value = value if ended is Status.OK else None
+    spent: dict[str, Any] = {name: getattr(whole, name) for name in _SPENT}
+    return Judgement(ended, value, reason, calls=len(replies), statements=statements, **spent)
 
 
 class FittedCase(NamedTuple):
@@ -178,13 +171,7 @@ def _words(*, is_yes: bool) -> frozenset[str]:
 
 @cache
 def _beginnings(*, is_yes: bool) -> frozenset[str]:
-    return frozenset(_prefixes(_words(is_yes=is_yes)))
-
-
-def _prefixes(words: Iterable[str]) -> Iterable[str]:
-    for word in words:
-        for end in range(1, len(word) + 1):
-            yield word[:end]
+    return frozenset(word[: end + 1] for word in _words(is_yes=is_yes) for end in range(len(word)))
 
 
 Mend = Callable[[str], str | None]
@@ -217,15 +204,18 @@ _CHOICE = re.compile(
 _TRUE = {"true", "yes", "ja", "wahr"}
 
 
+def _plain(text: str) -> str:
+    plain = unicodedata.normalize("NFKC", text)
+    return plain if len(plain) <= LONGEST else ""
+
+
 def grade_within(text: str, scale: int) -> int | None:
     """Return the one grade, of a scale from 1, that a text names: called a grade, alone, or a fraction of it.
 
     >>> [grade_within(text, 5) for text in ("Short. **Score:** 4/5", "Score: 8/10", "Score: 4 or 5", "3")]
     [4, None, None, 3]
     """
-    text = unicodedata.normalize("NFKC", text)
-    if len(text) > LONGEST:
-        return None
+    text = _plain(text)
     alone = _ALONE.fullmatch(text)
     named = [match.groupdict() for match in ([alone] if alone else _GRADE.finditer(text))]
     grades = {_grade(one, scale) for one in named}
@@ -238,9 +228,7 @@ def met_within(text: str) -> bool | None:
     >>> met_within("Too long. Verdict: no"), met_within("Yes, it is."), met_within("met: true, or met: false")
     (False, True, None)
     """
-    text = unicodedata.normalize("NFKC", text)
-    if len(text) > LONGEST:
-        return None
+    text = _plain(text)
     words = {match["word"].casefold() in _TRUE for match in _MET.finditer(text)}
     if words:
         return words.pop() if len(words) == 1 else None
@@ -253,9 +241,7 @@ def choice_within(text: str) -> str | None:
     >>> [choice_within(text) for text in ("Better: 2", "I like 1.", "**Winner:** tie", "1 or 2", " 1 ")]
     ['2', None, 'tie', None, '1']
     """
-    text = unicodedata.normalize("NFKC", text)
-    if len(text) > LONGEST:
-        return None
+    text = _plain(text)
     found = {
         None if match["next"] and match["next"] not in _ENDS else match["n"].lower()
         for match in _CHOICE.finditer(text)
@@ -372,38 +358,29 @@ class VerdictAsker:
     def ask(
         self, messages: Messages, wanted: ReplySchema, question_id: str | None
     ) -> structured.Structured[BaseModel]:
+        schema = structured.response_format_of(wanted.shape, wanted.name, wanted.bounds)
+
+        def send(chat: Messages, schema: dict[str, object] | None) -> Reply:
+            return self.context.gateway.ask(
+                self.chat,
+                chat,
+                max_tokens=wanted.max_tokens,
+                seed=self.context.seed,
+                response_format=schema,
+                replicate=self.context.replicate,
+                purpose=self.context.purpose.of(question_id),
+            )
+
         def sent(chat: Messages) -> Reply:
-            reply = self._reply(chat, wanted, question_id)
+            form = None if self._refused.is_set() else schema
+            reply = send(chat, form)
+            if form is not None and _refuses_schemas(reply):
+                self._refused.set()
+                reply = send(chat, None)
             repaired = wanted.mend(reply.text) if reply.status is Status.OK else None
             return reply if repaired is None else replace(reply, text=repaired)
 
         return refusal_apart(structured.ask_structured(sent, messages, wanted.shape, wanted.check))
-
-    def _reply(self, messages: Messages, wanted: ReplySchema, question_id: str | None) -> Reply:
-        schema = structured.response_format_of(wanted.shape, wanted.name, wanted.bounds)
-        if not self._refused.is_set():
-            reply = self._send(messages, wanted, question_id, schema)
-            if not _refuses_schemas(reply):
-                return reply
-            self._refused.set()
-        return self._send(messages, wanted, question_id, None)
-
-    def _send(
-        self,
-        messages: Messages,
-        wanted: ReplySchema,
-        question_id: str | None,
-        schema: dict[str, object] | None,
-    ) -> Reply:
-        return self.context.gateway.ask(
-            self.chat,
-            messages,
-            max_tokens=wanted.max_tokens,
-            seed=self.context.seed,
-            response_format=schema,
-            replicate=self.context.replicate,
-            purpose=self.context.purpose.of(question_id),
-        )
 
 
 def _refuses_schemas(reply: Reply) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -26,7 +25,6 @@ from rag_assay.evals.judging.prompt_files import (
 )
 from rag_assay.evals.judging.structured_calls import (
     DECLINED,
-    Chances,
     PromptedJudge,
     chances,
     declines,
@@ -50,10 +48,7 @@ NEEDS: dict[str, frozenset[Need]] = {
 }
 
 
-@dataclass(frozen=True)
-class _Task:
-    case: JudgeCase
-    metric: JudgedMetric
+_Task = tuple[JudgeCase, JudgedMetric]
 
 
 class YesNo(PromptedJudge):
@@ -86,7 +81,7 @@ class YesNo(PromptedJudge):
         return metrics_of("yes_no", needs, self.questions, "How likely the judge is to say yes")
 
     def verdicts(self, cases: Sequence[JudgeCase], context: JudgeContext) -> list[dict[str, Judgement]]:
-        tasks = [_Task(case, metric) for case in cases for metric in self._of(case)]
+        tasks = [(case, metric) for case in cases for metric in self._of(case)]
         asking = _Asking(self, context)
         found = context.each(asking.judgement, tasks, self, "yes or no")
         return [{metric.name: next(found) for metric in self._of(case)} for case in cases]
@@ -118,25 +113,25 @@ class _Asking:
         self._refused = threading.Event()
 
     def judgement(self, task: _Task) -> Judgement:
-        judge, needs = self._judge, task.metric.needs
+        judge, (case, metric) = self._judge, task
 
         def write(case: JudgeCase) -> Messages:
-            ask = judge.wording(task.metric.name, judge.prompt.language_of(case))
-            return judge.prompt.messages(case, needs, ask=ask)
+            ask = judge.wording(metric.name, judge.prompt.language_of(case))
+            return judge.prompt.messages(case, metric.needs, ask=ask)
 
-        found = judge.fit(task.case, write, self._context.gateway, WORD_TOKENS, needs)
+        found = judge.fit(case, write, self._context.gateway, WORD_TOKENS, metric.needs)
         if isinstance(found, Judgement):
             return found
         replies: list[Reply] = []
         if not self._refused.is_set():
-            replies.append(self._ask(task, found.messages, tops=judge.top_logprobs))
+            replies.append(self._ask(case, found.messages, tops=judge.top_logprobs))
             read = self._read(replies[0], found.note)
             if read is not None:
                 return read
-        replies.append(self._ask(task, found.messages, tops=None))
+        replies.append(self._ask(case, found.messages, tops=None))
         return _of_word(replies, found.note)
 
-    def _ask(self, task: _Task, messages: Messages, *, tops: int | None) -> Reply:
+    def _ask(self, case: JudgeCase, messages: Messages, *, tops: int | None) -> Reply:
         context = self._context
         return context.gateway.ask(
             self._judge,
@@ -145,7 +140,7 @@ class _Asking:
             seed=context.seed,
             replicate=context.replicate,
             top_logprobs=tops,
-            purpose=context.purpose.of(task.case.question_id),
+            purpose=context.purpose.of(case.question_id),
         )
 
     def _read(self, reply: Reply, note: str) -> Judgement | None:
@@ -161,7 +156,9 @@ class _Asking:
             if found.share <= 0 or found.share < self._judge.least_share:
                 reason = f"it would begin with neither yes nor no: {reason}"
                 return make_judgement([reply], status=Status.PARSE_FAILED, reason=reason)
-            return make_judgement([reply], value=found.value, reason=reason, statements=_statements(found))
+            sides = (("yes", found.yes), ("no", found.no))
+            statements = tuple(Statement("first token", word, value=share) for word, share in sides)
+            return make_judgement([reply], value=found.value, reason=reason, statements=statements)
         return None if word_of(reply.text) is None else _of_word([reply], note)
 
 
@@ -177,7 +174,3 @@ def _of_word(replies: Sequence[Reply], note: str) -> Judgement:
         return make_judgement(replies, status=Status.PARSE_FAILED, reason=reason)
     reason = "the server gives no probabilities, its word is the value"
     return make_judgement(replies, value=float(said), reason="; ".join(filter(None, [reason, note])))
-
-
-def _statements(found: Chances) -> tuple[Statement, ...]:
-    return (Statement("first token", "yes", value=found.yes), Statement("first token", "no", value=found.no))

@@ -136,7 +136,7 @@ def _rows(
     said: Mapping[_Place, _Said],
     probabilities: Mapping[str, float],
 ) -> Iterator[Row]:
-    nothing = _Said({}, set())
+    nothing, asked = _Said({}, set()), {"rubric": rubric, "criterion": criterion.name}
     tie = sum(criterion.bounds) / 2
     for cell, of_cell in cells.items():
         for question, item in of_cell.items.items():
@@ -144,10 +144,8 @@ def _rows(
             means = [sum(values) / len(values) for values in found.values.values()]
             given = [value for values in found.values.values() for value in values]
             yield {
-                "cell": cell,
-                "question_id": question,
-                "rubric": rubric,
-                "criterion": criterion.name,
+                **asked,
+                **{"cell": cell, "question_id": question},
                 "value": sum(means) / len(means) if means else None,
                 "annotators": len(means),
                 "low": min(given, default=None),
@@ -158,10 +156,8 @@ def _rows(
             }
         for question in sorted(of_cell.ties):
             yield {
-                "cell": cell,
-                "question_id": question,
-                "rubric": rubric,
-                "criterion": criterion.name,
+                **asked,
+                **{"cell": cell, "question_id": question},
                 **dict.fromkeys(("value", "low", "high"), tie),
                 **dict.fromkeys(("annotators", "skipped"), 0),
                 **dict.fromkeys(("item_id", "probability")),

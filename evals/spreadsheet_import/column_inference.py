@@ -365,11 +365,7 @@ def _answers(found: Guess) -> Iterator[str]:
 
 def reasons(found: Guess) -> Iterator[str]:
     for role, one in found.roles.items():
-        yield (
-            f"{role}: the column {one.column!r}, by {one.why}"
-            if one.why == "its name"
-            else (f"{role}: the column {one.column!r}: {one.why}")
-        )
+        yield f"{role}: the column {one.column!r}{', by' if one.why == 'its name' else ':'} {one.why}"
     if found.language:
         yield f"language: {found.language}, as the questions are written"
     if found.values:

@@ -260,13 +260,9 @@ class ScoreChanges:
     corrected: int = 0
     withdrawn: int = 0
 
-
-def place_of(file: str, line: int, sheet: str) -> str:
-    """
-    >>> place_of("scored.xlsx", 12, "llama")
-    'scored.xlsx:12 (sheet llama)'
-    """
-    return f"{file}:{line}{_ending(sheet)}"
+    @property
+    def counts(self) -> dict[str, int]:
+        return {"added": self.added, "corrected": self.corrected, "withdrawn": self.withdrawn}
 
 
 def _ending(sheet: str) -> str:
@@ -279,23 +275,14 @@ def scores_of(
     """Yield line and score of a spreadsheet with cells of its own, not stored yet."""
     now = datetime.now(UTC)
     for row in rows:
+        item = item_id(row["question"], row["answer"], row["contexts"])
+        shared = {name: row[name] for name in ("annotator", "comment", "question_id")}
+        shared |= {"cell": bundle.cell_key(study, row), "scored_at": row["scored_at"] or now}
         for score in row["scores"]:
+            version = rubrics[score["rubric"]].version
             yield (
                 row["line"],
-                HumanScore(
-                    score_id="",
-                    study=study,
-                    annotator=row["annotator"],
-                    item_id=item_id(row["question"], row["answer"], row["contexts"]),
-                    rubric=score["rubric"],
-                    rubric_version=rubrics[score["rubric"]].version,
-                    scored_at=row["scored_at"] or now,
-                    criterion=score["criterion"],
-                    value=score["value"],
-                    comment=row["comment"],
-                    cell=bundle.cell_key(study, row),
-                    question_id=row["question_id"],
-                ),
+                HumanScore(score_id="", study=study, item_id=item, rubric_version=version, **score, **shared),
             )
 
 
@@ -326,7 +313,7 @@ def changes(
             continue
         is_new = before is None or before["status"] != "ok"
         found.added, found.corrected = found.added + is_new, found.corrected + (not is_new)
-        found.rows.append(_kept_as(one, sheet, place_of(file, line, sheet), before))
+        found.rows.append(_kept_as(one, sheet, f"{file}:{line}{_ending(sheet)}", before))
     taken_out = {"status": "withdrawn", "value": None, "comment": None, "scored_at": datetime.now(UTC)}
     for key, before in of_sheet.items():
         if key not in wanted and before["status"] == "ok":
@@ -545,9 +532,7 @@ def _summary(
         cells=len(cells),
         answers=len(answers),
         scores=count_scores(scores_of(read.mapping.study, found.rows, read.rubrics)),
-        added=new.added,
-        corrected=new.corrected,
-        withdrawn=new.withdrawn,
+        **new.counts,
         rejects=sheet.rejects,
         notes=sheet.notes,
         changed=changed,

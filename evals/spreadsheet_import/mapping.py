@@ -82,11 +82,8 @@ class RowReader:
 
     def draft(self, line: int, row: Mapping[str, Any]) -> ParsedRow | list[str]:
         wrong: list[str] = []
-        text = {
-            name: self._tried(wrong, name, row, _plain)
-            for name in self._columns
-            if name not in ("contexts", "scored_at")
-        }
+        plain = self._columns.keys() - {"contexts", "scored_at"}
+        text = {name: self._tried(wrong, name, row, _plain) for name in self._columns if name in plain}
         question = text.get("question")
         if question is None and not any(one.startswith("question:") for one in wrong):
             wrong.append("no question")
@@ -104,7 +101,10 @@ class RowReader:
                     "`empty_answers: keep` in the mapping"
                 )
             answer = ""
-        question_id = self._question_id(text.get("question_id"), question, wrong)
+        try:
+            question_id = stable_id(text.get("question_id"), question or "", [])
+        except ValueError as error:
+            wrong.append(f"question_id: {error}")
         if wrong:
             return wrong
         return ParsedRow(
@@ -136,13 +136,6 @@ class RowReader:
         if tables.is_missing(value):
             return ()
         return self._contexts(value) if isinstance(value, str) else _contexts(value)
-
-    def _question_id(self, given: str | None, question: str | None, wrong: list[str]) -> str:
-        try:
-            return stable_id(given, question or "", [])
-        except ValueError as error:
-            wrong.append(f"question_id: {error}")
-            return ""
 
     def _cell(
         self, line: int, row: Mapping[str, Any], wrong: list[str]
@@ -433,35 +426,18 @@ class SheetMapping(Strict):
     def digest(self) -> str:
         return digest(self.model_dump(mode="json"))
 
-    def criteria(self, rubrics: Mapping[str, Rubric]) -> dict[tuple[str, str | None], Criterion]:
-        found: dict[tuple[str, str | None], Criterion] = {}
-        for name in self.scores:
-            key, criterion = self._criterion(name, rubrics)
-            if criterion is not None:
-                found[key] = criterion
-        return found
-
-    @staticmethod
-    def _criterion(
-        name: str, rubrics: Mapping[str, Rubric]
-    ) -> tuple[tuple[str, str | None], Criterion | None]:
-        rubric, _, part = name.partition(".")
-        key = (rubric, part or None)
-        has = rubrics[rubric].criteria if rubric in rubrics else ()
-        return key, next((one for one in has if one.name == key[1]), None)
+    def criteria(self, rubrics: Mapping[str, Rubric]) -> dict[Scored, Criterion]:
+        known = _criteria_of(rubrics)
+        return {known[name][0]: known[name][1] for name in self.scores if name in known}
 
     def misfits(self, rubrics: Mapping[str, Rubric]) -> list[Finding]:
         found = []
-        names = [
-            ".".join(filter(None, [name, one.name]))
-            for name, made in rubrics.items()
-            for one in made.criteria
-        ]
+        known = _criteria_of(rubrics)
         for name, column in self.scores.items():
             place: Place = ("scores", name)
-            _, criterion = self._criterion(name, rubrics)
+            _, criterion = known.get(name, (None, None))
             if criterion is None:
-                text = f"no rubric or criterion `{name}`; {did_you_mean(name, names)}; or add it to `rubrics`"
+                text = f"no rubric or criterion `{name}`; {did_you_mean(name, known)}; or add it to `rubrics`"
                 found.append(Finding(place, "unknown_rubric", text))
                 continue
             if rubrics[name.partition(".")[0]].compares:
@@ -472,6 +448,14 @@ class SheetMapping(Strict):
                     text = f"{words!r}: {value:g} is not a value of `{name}`; it has {anchors_of(criterion)}"
                     found.append(Finding((*place, "values", words), "no_anchor", text))
         return found
+
+
+def _criteria_of(rubrics: Mapping[str, Rubric]) -> dict[str, tuple[Scored, Criterion]]:
+    return {
+        ".".join(filter(None, [name, one.name])): ((name, one.name), one)
+        for name, rubric in rubrics.items()
+        for one in rubric.criteria
+    }
 
 
 def anchors_of(criterion: Criterion) -> str:
@@ -519,23 +503,19 @@ def _kept_names(mapping: SheetMapping) -> list[Finding]:
 def with_rubrics(path: Path, mapping: SheetMapping, stored: Path) -> ReadMapping:
     """Use the study's stored rubrics, else the mapping's own."""
     known = _rubrics_of(stored) if stored.is_file() else {}
-    findings = [
-        Finding(("rubrics", name), "other_rubric", _otherwise(name, stored))
-        for name, one in mapping.rubrics.items()
-        if known and (name not in known or known[name].version != one.version)
-    ]
+    findings = []
+    for name, one in mapping.rubrics.items():
+        if known and (name not in known or known[name].version != one.version):
+            text = (
+                f"the rubric `{name}` stands otherwise, or not at all, in {stored}: scores by two wordings "
+                "are not mixed; word it there as here, or leave it out here"
+            )
+            findings.append(Finding(("rubrics", name), "other_rubric", text))
     rubrics = known or dict(mapping.rubrics) or {name: Points() for name in mapping.scores if "." not in name}
     findings += mapping.misfits(rubrics)
     if findings:
         raise InputError(*lines_of(load(path), findings))
     return ReadMapping(path, mapping, rubrics)
-
-
-def _otherwise(name: str, stored: Path) -> str:
-    return (
-        f"the rubric `{name}` stands otherwise, or not at all, in {stored}: scores by two wordings are not "
-        "mixed; word it there as here, or leave it out here"
-    )
 
 
 def _rubrics_of(path: Path) -> dict[str, Rubric]:

@@ -113,6 +113,10 @@ class LabelFile(LabelScale):
 class AmbiguousLabelError(ValueError):
     """A label that may be good or bad: the study does not say."""
 
+    def __init__(self, reason: str, metric: str = "") -> None:
+        super().__init__(reason)
+        self.metric = metric
+
 
 def _word(value: object) -> str:
     word = str(value).strip().casefold()
@@ -137,15 +141,7 @@ SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv")
 MOST = 20_000  # labelled cases of a file
 
 
-class _Scaled(NamedTuple):
-    metric: JudgedMetric
-    scale: LabelScale
-
-
-class _UnclearError(ValueError):
-    def __init__(self, metric: str, reason: str) -> None:
-        super().__init__(reason)
-        self.metric = metric
+_Scaled = tuple[JudgedMetric, LabelScale]
 
 
 @dataclass(frozen=True)
@@ -162,7 +158,7 @@ def read_labels(path: Path, metrics: Sequence[JudgedMetric], meaning: LabelFile)
 
     A label without a metric is of all of the judge's metrics.
     """
-    known = {metric.name: _Scaled(metric, meaning.scale_of(metric.name)) for metric in metrics}
+    known = {metric.name: (metric, meaning.scale_of(metric.name)) for metric in metrics}
     findings: list[str] = []
     unclear: set[str] = set()
     found: dict[str, LabelledCase] = {}
@@ -174,7 +170,7 @@ def read_labels(path: Path, metrics: Sequence[JudgedMetric], meaning: LabelFile)
             break
         try:
             one = _labelled(cells, known, f"{path}:{line}")
-        except _UnclearError as error:
+        except AmbiguousLabelError as error:
             if error.metric not in unclear:
                 findings.append(f"{path}:{line}: {error}")
             unclear.add(error.metric)
@@ -182,7 +178,9 @@ def read_labels(path: Path, metrics: Sequence[JudgedMetric], meaning: LabelFile)
         except ValueError as error:
             findings.append(f"{path}:{line}: {error}")
             continue
-        key = _key(one.case)
+        case = one.case
+        passages = [[passage.text, passage.title] for passage in case.passages]
+        key = digest([case.question, case.answer, case.ground_truth, case.rival, passages])
         before = found.get(key)
         twice = sorted(before.labels.keys() & one.labels.keys()) if before else []
         if before and twice:
@@ -267,21 +265,18 @@ def _labelled(cells: Mapping[str, Any], metrics: Mapping[str, _Scaled], place: s
         rival=texts["rival"],
     )
     labels = _labels(cells, metrics)
-    obstacles = {name: why for name in labels if (why := _obstacle(metrics[name].metric, case))}
+    obstacles = {}
+    for name in labels:
+        metric = metrics[name][0]
+        if not metric.applies(case):
+            obstacles[name] = "there is no ground_truth"
+        elif obstacle := metric.obstacle(case):
+            obstacles[name] = obstacle.reason or ""
     if "label" in cells and "metric" not in cells and len(obstacles) < len(labels):
-        labels = {
-            name: value for name, value in labels.items() if name not in obstacles
-        }  # of all that can be
+        labels = {name: label for name, label in labels.items() if name not in obstacles}
     elif obstacles:
         raise ValueError("; ".join(f"{name} cannot be judged: {why}" for name, why in obstacles.items()))
     return LabelledCase(case, labels, place)
-
-
-def _obstacle(metric: JudgedMetric, case: JudgeCase) -> str | None:
-    if not metric.applies(case):
-        return "there is no ground_truth"
-    obstacle = metric.obstacle(case)
-    return obstacle.reason if obstacle else None
 
 
 def _passages(value: Any) -> tuple[Passage, ...]:
@@ -318,25 +313,16 @@ def _labels(cells: Mapping[str, Any], metrics: Mapping[str, _Scaled]) -> dict[st
         raise ValueError("a metric without a label")
     if not written:
         raise ValueError("no label")
-    return {name: _label(value, _metric(name, metrics)) for name, value in written.items()}
+    return {name: _label(name, value, metrics) for name, value in written.items()}
 
 
-def _metric(name: str, metrics: Mapping[str, _Scaled]) -> _Scaled:
+def _label(name: str, value: Any, metrics: Mapping[str, _Scaled]) -> Label:
     if name not in metrics:
         raise ValueError(f"the judge has no metric `{name}`; {did_you_mean(name, metrics)}")
-    return metrics[name]
-
-
-def _label(value: Any, of: _Scaled) -> Label:
-    said = f"the label of {of.metric.name}, {str(value)[:40]!r},"
+    said = f"the label of {name}, {str(value)[:40]!r},"
     try:
-        return of.scale.read(value)
+        return metrics[name][1].read(value)
     except AmbiguousLabelError as error:
-        raise _UnclearError(of.metric.name, f"{said} {error}") from error
+        raise AmbiguousLabelError(f"{said} {error}", name) from error
     except ValueError as error:
         raise ValueError(f"{said} {error}") from error
-
-
-def _key(case: JudgeCase) -> str:
-    passages = [[one.text, one.title] for one in case.passages]
-    return digest([case.question, case.answer, case.ground_truth, case.rival, passages])
