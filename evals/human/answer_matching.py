@@ -39,7 +39,6 @@ class MatchedRow(NamedTuple):
 def match_sheet(
     path: Path, mapping_path: Path, mapping: SheetMapping, study: Study, home: Home, *, partial: bool = False
 ) -> import_run.ImportSummary:
-    """Keep the scores of a spreadsheet whose answers are those of a study."""
     if mapping.cell is not None:
         raise InputError(
             f"{mapping_path}: `cell` is of sheets that bring their own answers, and the study {study.study} "

@@ -252,8 +252,4 @@ def _final_repeats(queue: Queue, shown: int) -> int:
 
 
 def _share(share: float, of: int) -> int:
-    """
-    >>> _share(0.2, 10), _share(0.2, 11), _share(0.0, 11)
-    (2, 3, 0)
-    """
     return min(ceil(round(share * of, 9)), of)

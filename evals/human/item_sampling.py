@@ -55,7 +55,6 @@ class QueueCandidate:
 def draw_items(
     candidates: Sequence[QueueCandidate], seed: int, size: int | None, *, by_dispute: bool = False
 ) -> list[QueuedItem]:
-    """Return items in the order of drawing, each with its probability."""
     weights = _weights(candidates) if by_dispute else np.ones(len(candidates))
     order = _order(candidates, seed, weights)
     if size is None or size >= len(order):
@@ -67,11 +66,6 @@ def draw_items(
 
 
 def drawing_weight(disputed: float) -> float:
-    """Return the weight of an item in a drawing by dispute, 1 to `MOST_LIKELY`.
-
-    >>> drawing_weight(0.0), drawing_weight(0.5), drawing_weight(1.0)
-    (1.0, 3.0, 5.0)
-    """
     return 1.0 + (MOST_LIKELY - 1.0) * disputed
 
 
@@ -92,8 +86,6 @@ def _weights(candidates: Sequence[QueueCandidate | QueuedItem]) -> Floats:
 
 
 def _order(candidates: Sequence[QueueCandidate], seed: int, weights: Floats) -> list[int]:
-    """Return the candidates' places by u / w, ties by a hash of the item."""
-
     def key(n: int) -> tuple[float, str]:
         one = candidates[n]
         number = min(digest([seed, question]) for question in one.questions)[:_DIGITS]
@@ -177,7 +169,6 @@ def seen_now(home: Home, study: str) -> RatingSnapshot:
 def drawing_probabilities(
     home: Home, study: str, seen: RatingSnapshot, scored: Collection[str] = ()
 ) -> Mapping[str, float]:
-    """Return item id -> the probability with which it was drawn into the queue."""
     queue = None
     with suppress(CorruptFileError):
         queue = read_queue(home, study, seen.queue) if seen.queue else None

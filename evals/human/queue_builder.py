@@ -137,7 +137,6 @@ class BuiltQueue:
 
 
 def build_queue(grid: Grid, study: Study, work: BuildContext, scores: Iterable[HumanScore]) -> BuiltQueue:
-    """Nothing is written."""
     reading = _Reading(grid, study, work)
     candidates = reading.candidates()
     said = study.annotation
@@ -252,7 +251,6 @@ _NAMED = 3  # cells that are named in a sentence
 
 
 def prepare_queue(study: Study, home: Home, say: Callable[[str], None] = log.warning) -> Queue:
-    """Return the current queue of a study, written if it has changed."""
     if not study.scored_by:
         raise InputError(
             f"{study.path}: the study {study.study} does not say by what people score its answers; "

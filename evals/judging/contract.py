@@ -146,7 +146,6 @@ class JudgeContext:
     def each(
         self, ask: Callable[[Item], Result], items: Sequence[Item], chat: ChatModel, label: str
     ) -> Iterator[Result]:
-        """Call a model for each item concurrently; yield results in order and report progress."""
         for number, one in enumerate(self.gateway.map(ask, items, chat), 1):
             self.progress(f"{label} by {chat.model}", number, len(items))
             yield one

@@ -125,7 +125,6 @@ def _unless_blocked(task: JudgeTask, cases: list[JudgeCase], context: JudgeConte
 
 
 def _judged(judge: Judge, cases: list[JudgeCase], context: JudgeContext) -> list[Judgements]:
-    """If the judge breaks, judge each case alone."""
     try:
         return judge.judge(cases, context) if cases else []
     except CancelledError:

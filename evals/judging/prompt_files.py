@@ -138,10 +138,6 @@ OwnWordings = Annotated[
 
 
 def wording(topic: str, metric: str, language: Language) -> str:
-    """
-    >>> wording("yes_no", "relevant", "de")
-    'Beantwortet die Antwort die Frage?'
-    """
     return str(groups("judging", _LISTS[language])[topic][metric])
 
 
@@ -152,7 +148,6 @@ def wordings_identity(topic: str, metrics: tuple[str, ...]) -> str:
 def metrics_of(
     topic: str, needs: Mapping[str, frozenset[Need]], own: Mapping[str, OwnWording], value: str
 ) -> tuple[JudgedMetric, ...]:
-    """Return our metrics, then a study's own."""
     return tuple(
         JudgedMetric(name, wanted, about=f"{value}: “{ask}”")
         for name, wanted, ask in (
@@ -163,7 +158,6 @@ def metrics_of(
 
 
 def check_names(metrics: tuple[str, ...], own: Collection[str], own_key: str) -> None:
-    """Check that there is a metric, and each once."""
     names = [*metrics, *own]
     if not names:
         raise error_at(("metrics",), f"name at least one metric, or word one of your own in `{own_key}`")

@@ -82,7 +82,6 @@ class FittedCase(NamedTuple):
 def fit_case(
     case: JudgeCase, write: Callable[[JudgeCase], Messages], window: ContextWindow, *, needs_passages: bool
 ) -> FittedCase | Judgement:
-    """Return the longest prompt of a case that fits, or a judgement that says why there is none."""
     request = Request(case.question, case.language, passages=case.passages)
     try:
         found = fit_prompt(request, lambda one: write(replace(case, passages=one.passages)), window.fits)
@@ -252,8 +251,6 @@ def choice_within(text: str) -> str | None:
 
 
 def mending(shape: type[BaseModel], verdict: Callable[[str], Mapping[str, Any] | None]) -> Mend:
-    """Return a function that finds the verdict in prose without JSON."""
-
     def mend(text: str) -> str | None:
         try:
             structured.read_json(text, shape)
@@ -325,7 +322,6 @@ class PromptedJudge(ModelJudge):
         longest: int,
         shown: Collection[Need],
     ) -> FittedCase | Judgement:
-        """As `fit_case`; passages that are not shown take no room."""
         needs_passages = "passages" in shown
         window = ContextWindow(self, gateway, self.max_tokens or longest, self.window)
         read = case if needs_passages else replace(case, passages=())

@@ -162,7 +162,6 @@ Folded = tuple[str, list[int] | None]
 
 
 def canonical(text: str) -> Folded:
-    """Return a text in NFC with the variants of a sign as one."""
     plain = text.translate(_SAME)
     if len(plain) == len(text):
         return plain, None

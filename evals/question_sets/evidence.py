@@ -101,10 +101,5 @@ def without_place(written: Sequence[Row], resolved: Sequence[Row]) -> list[str]:
 
 
 def ground_truths_without_place(ids: Sequence[str]) -> str:
-    """Return how many ground truths stand nowhere, and a few of their questions.
-
-    >>> ground_truths_without_place(["a", "b"])
-    '2 ground truths stand nowhere, so that their questions have no evidence: a, b'
-    """
     named = ", ".join(ids[:5]) + (", …" if len(ids) > 5 else "")
     return f"{len(ids)} ground truths stand nowhere, so that their questions have no evidence: {named}"

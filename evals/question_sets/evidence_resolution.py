@@ -288,7 +288,6 @@ class Resolver:
         return {**question, "evidence": found, "gold": "spans" if found else "none", "needs": needs}
 
     def nearest(self, question: Mapping[str, Any]) -> list[Row]:
-        """Return the places most similar to a question's ground truth, from a similarity of `NEAR` on."""
         items = [item for item in question["evidence"] if item.get("by_truth")]
         return [row for item in items for row in self._by_truth(item["quote"], item, question, NEAR)]
 

@@ -7,9 +7,4 @@ UNANSWERED = {"en": "The documents do not say.", "de": "Die Dokumente sagen dazu
 
 
 def unanswered(language: str | None) -> str:
-    """Return the sentence in a language, or in English.
-
-    >>> unanswered("de"), unanswered("fr")
-    ('Die Dokumente sagen dazu nichts.', 'The documents do not say.')
-    """
     return UNANSWERED.get((language or "").lower(), UNANSWERED["en"])

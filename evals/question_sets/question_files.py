@@ -153,9 +153,6 @@ class WrittenQuestion(Strict):
         return self.founded(judged_alone=bool(info.context and info.context.get(JUDGED_ALONE)))
 
     def founded(self, *, judged_alone: bool = False) -> Self:
-        """Return itself, if something can be measured on it; ``judged_alone``: there are answers that people
-        have judged.
-        """
         if self.answerable and not self.evidence and not self.ground_truth and not judged_alone:
             raise ValueError(
                 "an answerable question needs evidence or a ground_truth: nothing could be measured on it"

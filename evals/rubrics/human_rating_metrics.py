@@ -66,11 +66,6 @@ def is_unrated() -> pl.Expr:
 
 
 def said(row: dict[str, Any]) -> Score:
-    """Return what people say in a row of `schemas.ANNOTATIONS`.
-
-    >>> said({"value": None, "annotators": 0, "skipped": 2}).reason
-    '2 annotators could not say'
-    """
     if row["value"] is not None:
         tie = "both answers are the same; they were not rated" if not row["annotators"] else None
         return Score(Status.OK, row["value"], tie)

@@ -74,12 +74,6 @@ def written_item(item: Item) -> dict[str, Json]:
 
 
 def read_item(written: Mapping[str, Any]) -> Item:
-    """Return the item that `written_item` wrote.
-
-    >>> item = Item(JudgeCase("Why?", answer="So.", passages=(Passage("a"),)), ("a",))
-    >>> read_item(written_item(item)) == item
-    True
-    """
     passages = tuple(_read_passage(one) for one in written["passages"])
     of_case = {name: written[name] for name in _OF_CASE} | {"status": Status(written["status"])}
     case = JudgeCase(**of_case, passages=passages)

@@ -129,7 +129,6 @@ def write_sheet_facts(home: Home, study: str, sheet: Sheet) -> None:
 
 
 def write_questions(home: Home, study: str) -> None:
-    """Write the distinct questions of all spreadsheets, if they have changed."""
     found: dict[str, str] = {}
     columns = ("question_id", "question", "ground_truth", "language")
     for stored in read_sheets(home, study):
@@ -255,7 +254,6 @@ def cell_rows(folder: Path, place: Place) -> list[SheetRow]:
 
 
 def cell_digest(folder: Path, place: Place) -> str:
-    """Return the digest of a replicate's questions, answers and contexts, wherever they stand."""
     found = dict.fromkeys(_digests(path, *_state(path)).get(place) for path in sheet_files(folder))
     return digest([one for one in found if one is not None])
 

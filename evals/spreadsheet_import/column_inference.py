@@ -280,10 +280,6 @@ _NEEDED = ("question", "answer")
 
 
 def quote_yaml(text: str) -> str:
-    """
-    >>> quote_yaml("Score"), quote_yaml("yes"), quote_yaml("a: b")
-    ('Score', '"yes"', '"a: b"')
-    """
     if _PLAIN.fullmatch(text) and text.casefold() not in _WORDS:
         return text
     return json.dumps(escape_text(text), ensure_ascii=True)

@@ -272,7 +272,6 @@ def _ending(sheet: str) -> str:
 def scores_of(
     study: str, rows: Iterable[bundle.Row], rubrics: Mapping[str, Rubric]
 ) -> Iterator[tuple[int, HumanScore]]:
-    """Yield line and score of a spreadsheet with cells of its own, not stored yet."""
     now = datetime.now(UTC)
     for row in rows:
         item = item_id(row["question"], row["answer"], row["contexts"])

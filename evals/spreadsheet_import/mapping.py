@@ -240,7 +240,6 @@ def _plain(value: Any) -> str | None:
 
 
 def _contexts(value: Any) -> tuple[str, ...]:
-    """Return passages from a list of texts or objects with a text; other text is one passage."""
     value = tables.usable(value)
     if isinstance(value, str):
         if len(value) > MAX_CELL:
@@ -501,7 +500,6 @@ def _kept_names(mapping: SheetMapping) -> list[Finding]:
 
 
 def with_rubrics(path: Path, mapping: SheetMapping, stored: Path) -> ReadMapping:
-    """Use the study's stored rubrics, else the mapping's own."""
     known = _rubrics_of(stored) if stored.is_file() else {}
     findings = []
     for name, one in mapping.rubrics.items():

@@ -503,11 +503,6 @@ class InputTable:
 
 
 def fold_name(name: Any) -> str:
-    """Ignore white space and case.
-
-    >>> fold_name("  Retrieve  Methods "), fold_name(None)
-    ('retrieve methods', '')
-    """
     text = "" if name is None or isinstance(name, UnusableCell) else str(name)
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 

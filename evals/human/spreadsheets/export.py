@@ -75,7 +75,6 @@ def export_queue(
     annotator: str | None = None,
     among: Sequence[str] = (),
 ) -> QueueExport:
-    """Write a queue as a spreadsheet (`.xlsx`, `.csv`) or tasks for Label Studio (`.json`)."""
     suffix = check_form(path, annotator)
     shown = showings_of(queue, annotator, among)
     if len(shown) > MOST_ROWS:

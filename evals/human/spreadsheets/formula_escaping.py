@@ -61,11 +61,6 @@ def guard_csv_cell(text: str) -> str:
 
 
 def unguard_csv_cell(text: str) -> str:
-    """Undo `guard_csv_cell`; return any other text as it is.
-
-    >>> unguard_csv_cell("well;'=1+1")
-    'well;=1+1'
-    """
     return _GUARDED_INSIDE.sub("", text)
 
 
@@ -79,10 +74,6 @@ def escape_xml(text: str) -> str:
 
 
 def unescape_xml(text: str) -> str:
-    r"""
-    >>> unescape_xml("a_x0007_b"), unescape_xml("_x005F_x0007_")
-    ('a\x07b', '_x0007_')
-    """
     return _WRITTEN.sub(lambda found: chr(int(found[1], 16)), text)
 
 

@@ -104,18 +104,10 @@ def config_xml(queue: Queue, shown: Sequence[Showing]) -> str:
 
 
 def control(asked: Asked) -> str:
-    """
-    >>> control(("quality", "tone"))
-    'score-quality.tone'
-    """
     return "score-" + score_column(asked).removeprefix(SCORE)
 
 
 def choice_text(value: float, words: str) -> str:
-    """
-    >>> choice_text(5.0, "Right")
-    '5: Right'
-    """
     return f"{number(value)}: {words}"
 
 

@@ -297,18 +297,10 @@ def criteria_of(queue: Queue, showing: Showing) -> dict[Asked, Criterion]:
 
 
 def score_column(asked: Asked) -> str:
-    """
-    >>> score_column(("points", None)), score_column(("quality", "tone"))
-    ('score: points', 'score: quality.tone')
-    """
     return SCORE + ".".join(part for part in asked if part)
 
 
 def part_name(name: str, number: int) -> str:
-    """
-    >>> part_name("answer", 1), part_name("answer", 2)
-    ('answer', 'answer (part 2)')
-    """
     return name if number == 1 else f"{name} (part {number})"
 
 
@@ -325,10 +317,6 @@ def as_shown(entry: RatingEntry, criterion: Criterion, *, swapped: bool) -> floa
 
 
 def number(value: float) -> str:
-    """
-    >>> number(5.0), number(0.25)
-    ('5', '0.25')
-    """
     return f"{value:.15g}"
 
 

@@ -140,11 +140,6 @@ def with_other_name(text: str, known: str, others: Iterable[str], key: str) -> C
 
 
 def names_of(text: str) -> Iterator[str]:
-    """Yield runs of capitalised words.
-
-    >>> list(names_of("The ferry of Ada Lind leaves Norderhafen. Boats wait."))
-    ['Ada Lind', 'Norderhafen']
-    """
     for begin, end in sentence_places(text):
         run: list[re.Match[str]] = []
         for word in [*_WORD.finditer(text, begin, end), None]:

@@ -60,10 +60,6 @@ Opening = tuple[str, str | None]
 
 
 def opening(text: str, sentences: int) -> str:
-    """
-    >>> opening("No. It is not known. Ask the harbour.", 2)
-    'No. It is not known.'
-    """
     places = sentence_places(text[: 4 * _LONGEST])[:sentences]
     return text[: places[-1][1]][:_LONGEST] if places else text[:_LONGEST]
 
@@ -246,7 +242,6 @@ class Entailment(ModelJudge, Splitting):
         return [prompts_identity(), seed, *self.served()]
 
     def calls_per_case(self) -> CallsEach:
-        """From an answer of one sentence without ground truth to some sentences of both, asked twice."""
         pairs = [pair for name, pair in PAIRS.items() if name in self.metrics]
         refused = sum(name in self.metrics for name in REFUSED)
         sides = len({side for pair in pairs for side in pair.sides}) if self.pronouns else 0

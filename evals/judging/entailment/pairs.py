@@ -60,7 +60,6 @@ class EntailmentModel:
         bounds: Bounds | None = None,
         check: Callable[[Shape], None] | None = None,
     ) -> Structured[Shape]:
-        """Ask with quoted values; nothing is sent where the prompt leaves too little room for a reply."""
         messages = _prompt(stage).messages(values)
         return ask_in_room(
             self.chat,

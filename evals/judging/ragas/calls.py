@@ -59,7 +59,6 @@ class CaseCalls:
     def ask(
         self, messages: Messages, shape: type[Shape], form: ReplyForm, turn: tuple[int, int]
     ) -> tuple[Structured[Shape], tuple[Reply, ...]]:
-        """Return the parsed reply, and the replies that were new."""
         key = messages[-1]["content"], shape.__name__, turn[0]
         known = self._known.get(key)
         if known is not None:

@@ -229,7 +229,6 @@ class GatewayLlm(InstructorBaseRagasLLM):
 
     @contextmanager
     def expecting(self, statements: Sequence[str], truths: Sequence[str] = ()) -> Iterator[None]:
-        """Check that replies in this block are about these statements."""
         self._expected = tuple(statements), tuple(truths)
         try:
             yield

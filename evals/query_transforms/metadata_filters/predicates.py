@@ -100,11 +100,6 @@ def _both(query: Query, where: str | None) -> str | None:
 
 
 def date_literal(day: date) -> str:
-    """Return a day as LanceDB's SQL has it.
-
-    >>> date_literal(date(2024, 2, 29))
-    "CAST('2024-02-29' AS DATE)"
-    """
     return f"CAST('{day.isoformat()}' AS DATE)"
 
 

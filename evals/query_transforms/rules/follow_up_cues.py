@@ -34,11 +34,6 @@ def is_courtesy(text: str) -> bool:
 
 
 def reply_to_courtesy(text: str, language: str | None = None) -> str:
-    """Return the reply to a message without a question, in its language if that can be detected.
-
-    >>> reply_to_courtesy("Danke!", "en"), reply_to_courtesy("thanks", "de")
-    ('Fragen Sie etwas zu den Dokumenten.', 'Ask something about the documents.')
-    """
     found = set(_words(text))
     english, german = found & _core("english"), found & _core("german")
     if english - german or german - english:

@@ -202,12 +202,6 @@ def _dated_parts(text: str, dates: list[Dated]) -> list[DatePosition]:
 
 
 def relation(text: str, one: Dated) -> Relation:
-    """Say how the words around a date bound what is meant.
-
-    >>> text = "before 2005"
-    >>> relation(text, find_dates(text)[0])
-    'before'
-    """
     return _bound(text, one)[0]
 
 

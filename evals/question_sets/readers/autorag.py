@@ -20,7 +20,6 @@ def is_autorag(columns: list[str]) -> bool:
 
 
 def corpus_of(path: Path) -> Path:
-    """Return where the passages of a file of questions are: in `corpus.parquet` beside it."""
     named = path.with_name(path.name.replace("qa", "corpus", 1))
     return named if named != path and named.is_file() else path.with_name("corpus.parquet")
 

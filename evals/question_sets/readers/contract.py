@@ -48,7 +48,6 @@ MAX_DEPTH = 100  # of brackets in a JSON document
 
 
 def open_bounded(path: Path) -> IO[bytes]:
-    """Open a regular file, unpacked where its name ends in `.gz`."""
     check_regular(path)
     return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")  # type: ignore[return-value]
 

@@ -140,7 +140,6 @@ def _mistake(file: SetFile, place: str, text: str) -> str:
 
 
 def _added(rows: dict[str, tuple[str, Row]], record: QuestionRecord, row: Row) -> list[str]:
-    """Put a row among the others, or its evidence to the row that it goes on with; return what is wrong."""
     name = row["question_id"]
     if name not in rows:
         rows[name] = (record.place, row)

@@ -95,7 +95,6 @@ def rows_of_text(text: str, parted_by: str) -> Iterator[tuple[int, list[str] | s
 
 
 def read_parquet_questions(file: SetFile, form: str | None = None) -> list[Row]:
-    """Read a Parquet file of questions; raise `InputError` with all of its mistakes."""
     table = parquet_rows(file.path)
     naming = naming_of(table.columns, form, str(file.path))
     records = (
@@ -127,7 +126,6 @@ def parquet_rows(path: Path, most: int = MAX_ROWS) -> pl.DataFrame:
 
 
 def read_jsonl(file: SetFile, form: str | None = None) -> list[Row]:
-    """Read a JSON Lines file of questions; raise `InputError` with all of its mistakes."""
     return rows_of(_object_records(json_objects(file.path), file, form), file)
 
 
@@ -175,7 +173,6 @@ def _object_records(
 
 
 def read_lines(file: SetFile) -> list[Row]:
-    """Read a text file with a line `question=answer` for each question."""
     return rows_of(_line_records(file), file)
 
 
