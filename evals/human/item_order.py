@@ -39,9 +39,10 @@ class Scored:
             for rubrics in {one.rubrics for one in queue.items}
         }
         self._scorers: dict[str, set[str]] = defaultdict(set)
-        self._first: dict[str, list[str]] = defaultdict(list)
-        self._again: dict[str, list[str]] = defaultdict(list)
-        self._begun: dict[str, list[tuple[str, Literal[1, 2]]]] = defaultdict(list)
+        # Of each annotator: the items shown for the first time, the repeated ones, and those half rated.
+        self.first: dict[str, list[str]] = defaultdict(list)
+        self.again: dict[str, list[str]] = defaultdict(list)
+        self.begun: dict[str, list[tuple[str, Literal[1, 2]]]] = defaultdict(list)
         self._through: set[tuple[str, str]] = set()
         self.annotators: set[str] = set()
         for key in self._standing:
@@ -58,9 +59,9 @@ class Scored:
             return
         self.annotators.add(annotator)
         if not asked <= standing.keys():
-            self._begun[annotator].append((item_id, 1 if showing == 1 else 2))
+            self.begun[annotator].append((item_id, 1 if showing == 1 else 2))
             return
-        (self._first if showing == 1 else self._again)[annotator].append(item_id)
+        (self.first if showing == 1 else self.again)[annotator].append(item_id)
         self._through.add((annotator, item_id))
         if "ok" in standing.values():
             self._scorers[item_id].add(annotator)
@@ -71,20 +72,11 @@ class Scored:
     def wants(self, item_id: str, annotator: str, wanted: int) -> bool:
         return (annotator, item_id) not in self._through and self.scorers(item_id) < wanted
 
-    def first_showings(self, annotator: str) -> list[str]:
-        return self._first.get(annotator, [])
-
     def skipped(self, annotator: str) -> set[str]:
-        return {one for one in self.first_showings(annotator) if annotator not in self._scorers.get(one, ())}
-
-    def repeated(self, annotator: str) -> list[str]:
-        return self._again.get(annotator, [])
-
-    def begun(self, annotator: str) -> Iterator[tuple[str, Literal[1, 2]]]:
-        yield from self._begun.get(annotator, ())
+        return {one for one in self.first[annotator] if annotator not in self._scorers.get(one, ())}
 
     def shown(self, annotator: str) -> int:
-        return len(self.first_showings(annotator)) + len(self.repeated(annotator))
+        return len(self.first[annotator]) + len(self.again[annotator])
 
     def values(self, rubric: str, criterion: str | None) -> list[float]:
         found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -114,13 +106,13 @@ def next_showing(queue: Queue, annotator: str, scores: Iterable[HumanScore]) -> 
     scored = Scored(queue, scores)
     rank = _Order(queue, annotator)
     number = scored.shown(annotator) + 1
-    begun = next(scored.begun(annotator), None)
+    begun = next(iter(scored.begun[annotator]), None)
     if begun is not None:
         return rank.showing(queue.by_id[begun[0]], number, begun[1])
     owed = next(_owed(rank, scored), None)
-    apart = {*scored.repeated(annotator), *scored.skipped(annotator)}
-    n_repeated = len(scored.repeated(annotator))
-    repeat = _repeat(rank, scored.first_showings(annotator), n_repeated, apart, at_end=owed is None)
+    apart = {*scored.again[annotator], *scored.skipped(annotator)}
+    n_repeated = len(scored.again[annotator])
+    repeat = _repeat(rank, scored.first[annotator], n_repeated, apart, at_end=owed is None)
     if repeat is not None:
         return rank.showing(queue.by_id[repeat], number, 2)
     return None if owed is None else rank.showing(owed, number)
@@ -132,8 +124,8 @@ def progress(queue: Queue, annotator: str, scores: Iterable[HumanScore]) -> Queu
     names = scored.annotators | {annotator}
     open_items = [one for one in rank.items if scored.wants(one.item_id, annotator, rank.wanted(one))]
     own = [one for one in open_items if annotator in rank.owners(one, names)] or open_items
-    first = len(scored.first_showings(annotator)) + len(own)
-    repeats = max(_final_repeats(queue, first) - len(scored.repeated(annotator)), 0)
+    first = len(scored.first[annotator]) + len(own)
+    repeats = max(_final_repeats(queue, first) - len(scored.again[annotator]), 0)
     done = sum(scored.scorers(one.item_id) >= rank.wanted(one) for one in queue.items)
     return QueueProgress(scored.shown(annotator), len(own) + repeats, done, len(queue.items))
 

@@ -7,14 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from rag_assay.evals.judging.contract import (
-    JudgeCase,
-    JudgeContext,
-    JudgedMetric,
-    Judgement,
-    Need,
-    Statement,
-)
+from rag_assay.evals.judging import contract
 from rag_assay.evals.judging.prompt_files import (
     Language,
     OwnWordings,
@@ -162,8 +155,8 @@ def _check(found: BaseModel, names: Sequence[str], grades: int | None) -> None:
 
 
 Preset = Literal["correctness", "relevance", "conciseness", "helpfulness", "detail"]
-_ANSWER: frozenset[Need] = frozenset({"answer"})
-NEEDS: dict[str, frozenset[Need]] = {
+_ANSWER: frozenset[contract.Need] = frozenset({"answer"})
+NEEDS: dict[str, frozenset[contract.Need]] = {
     "correctness": _ANSWER | {"ground_truth"},
     "relevance": _ANSWER,
     "conciseness": _ANSWER,
@@ -172,7 +165,7 @@ NEEDS: dict[str, frozenset[Need]] = {
 }
 
 
-_Task = tuple[JudgeCase, tuple[JudgedMetric, ...]]
+_Task = tuple[contract.JudgeCase, tuple[contract.JudgedMetric, ...]]
 
 
 class CriteriaJudge(PromptedJudge):
@@ -199,13 +192,15 @@ class CriteriaJudge(PromptedJudge):
         return self
 
     @property
-    def judged_metrics(self) -> tuple[JudgedMetric, ...]:
-        needs: dict[str, frozenset[Need]] = {name: NEEDS[name] for name in self.metrics}
+    def judged_metrics(self) -> tuple[contract.JudgedMetric, ...]:
+        needs: dict[str, frozenset[contract.Need]] = {name: NEEDS[name] for name in self.metrics}
         value = f"Grade from 1 to {self.grades}, as 0 to 1" if self.grades else "Met (1) or not (0)"
         found = metrics_of("criteria", needs, self.criteria, value)
         return tuple(one._replace(needs=one.needs | _ANSWER | {*self.shown}) for one in found)
 
-    def verdicts(self, cases: Sequence[JudgeCase], context: JudgeContext) -> list[dict[str, Judgement]]:
+    def verdicts(
+        self, cases: Sequence[contract.JudgeCase], context: contract.JudgeContext
+    ) -> list[dict[str, contract.Judgement]]:
         tasks = [task for case in cases for task in self._tasks(case)]
         asker = VerdictAsker(self, context)
         judgements = context.each(lambda task: self._called(task, asker), tasks, self, "criteria")
@@ -213,19 +208,19 @@ class CriteriaJudge(PromptedJudge):
             {name: one for _ in self._tasks(case) for name, one in next(judgements).items()} for case in cases
         ]
 
-    def _tasks(self, case: JudgeCase) -> list[_Task]:
+    def _tasks(self, case: contract.JudgeCase) -> list[_Task]:
         metrics = tuple(one for one in self.judged_metrics if one.can_judge(case))
         if self.together and metrics:
             return [(case, metrics)]
         return [(case, (metric,)) for metric in metrics]
 
-    def _called(self, task: _Task, asker: VerdictAsker) -> dict[str, Judgement]:
+    def _called(self, task: _Task, asker: VerdictAsker) -> dict[str, contract.Judgement]:
         case, metrics = task
         names = [metric.name for metric in metrics]
-        shown: frozenset[Need] = frozenset().union(*(metric.needs for metric in metrics))
+        shown: frozenset[contract.Need] = frozenset().union(*(metric.needs for metric in metrics))
         verdict = reply_schema(tuple(names), self.grades, together=self.together)
 
-        def write(case: JudgeCase) -> Messages:
+        def write(case: contract.JudgeCase) -> Messages:
             language = self.prompt.language_of(case)
             criteria = [{"name": name, "ask": self.wording(name, language)} for name in names]
             return self.prompt.messages(
@@ -233,28 +228,28 @@ class CriteriaJudge(PromptedJudge):
             )
 
         fitted = self.fit(case, write, asker.context.gateway, verdict.max_tokens, shown)
-        if isinstance(fitted, Judgement):
+        if isinstance(fitted, contract.Judgement):
             return dict.fromkeys(names, fitted)
         found = asker.ask(fitted.messages, verdict, case.question_id)
         return self._read(case, names, found, fitted.note)
 
     def _read(
-        self, case: JudgeCase, names: Sequence[str], found: Structured[BaseModel], note: str
-    ) -> dict[str, Judgement]:
+        self, case: contract.JudgeCase, names: Sequence[str], found: Structured[BaseModel], note: str
+    ) -> dict[str, contract.Judgement]:
         if found.value is None:
             first = make_judgement(found.replies, status=found.status, reason=found.reason)
-            free = Judgement(found.status, reason=found.reason, raw=first.raw)
+            free = contract.Judgement(found.status, reason=found.reason, raw=first.raw)
             return {name: free if place else first for place, name in enumerate(names)}
         read = verdicts_in(found.value, names, self.grades)
         judgements = {}
         for place, name in enumerate(names):
             one = read[name]
             asked = self.wording(name, self.prompt.language_of(case))
-            statement = Statement(name, asked, one.word, one.value, one.reason or None)
+            statement = contract.Statement(name, asked, one.word, one.value, one.reason or None)
             reason = "; ".join(filter(None, [one.reason, note])) or None
             whole = make_judgement(found.replies, value=one.value, reason=reason, statements=(statement,))
             if place:  # what a call costs counts once
-                whole = Judgement(
+                whole = contract.Judgement(
                     whole.status, whole.value, reason, whole.raw, model=whole.model, statements=(statement,)
                 )
             judgements[name] = whole

@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from rag_assay.evals.judging.contract import (
-    JudgeCase,
-    JudgeContext,
-    JudgedMetric,
-    Judgement,
-    Need,
-    Statement,
-)
+from rag_assay.evals.judging import contract
 from rag_assay.evals.judging.prompt_files import (
     Language,
     OwnWordings,
@@ -41,14 +34,14 @@ if TYPE_CHECKING:
 WORD_TOKENS = 16  # of a reply whose words are read
 
 Preset = Literal["supported", "correct", "relevant"]
-NEEDS: dict[str, frozenset[Need]] = {
+NEEDS: dict[str, frozenset[contract.Need]] = {
     "supported": frozenset({"answer", "passages"}),
     "correct": frozenset({"answer", "ground_truth"}),
     "relevant": frozenset({"answer"}),
 }
 
 
-_Task = tuple[JudgeCase, JudgedMetric]
+_Task = tuple[contract.JudgeCase, contract.JudgedMetric]
 
 
 class YesNo(PromptedJudge):
@@ -76,17 +69,19 @@ class YesNo(PromptedJudge):
         return self
 
     @property
-    def judged_metrics(self) -> tuple[JudgedMetric, ...]:
-        needs: dict[str, frozenset[Need]] = {name: NEEDS[name] for name in self.metrics}
+    def judged_metrics(self) -> tuple[contract.JudgedMetric, ...]:
+        needs: dict[str, frozenset[contract.Need]] = {name: NEEDS[name] for name in self.metrics}
         return metrics_of("yes_no", needs, self.questions, "How likely the judge is to say yes")
 
-    def verdicts(self, cases: Sequence[JudgeCase], context: JudgeContext) -> list[dict[str, Judgement]]:
+    def verdicts(
+        self, cases: Sequence[contract.JudgeCase], context: contract.JudgeContext
+    ) -> list[dict[str, contract.Judgement]]:
         tasks = [(case, metric) for case in cases for metric in self._of(case)]
         asking = _Asking(self, context)
         found = context.each(asking.judgement, tasks, self, "yes or no")
         return [{metric.name: next(found) for metric in self._of(case)} for case in cases]
 
-    def _of(self, case: JudgeCase) -> list[JudgedMetric]:
+    def _of(self, case: contract.JudgeCase) -> list[contract.JudgedMetric]:
         return [one for one in self.judged_metrics if one.can_judge(case)]
 
     def wording(self, metric: str, language: Language) -> str:
@@ -107,20 +102,20 @@ class YesNo(PromptedJudge):
 
 
 class _Asking:
-    def __init__(self, judge: YesNo, context: JudgeContext) -> None:
+    def __init__(self, judge: YesNo, context: contract.JudgeContext) -> None:
         self._judge = judge
         self._context = context
         self._refused = threading.Event()
 
-    def judgement(self, task: _Task) -> Judgement:
+    def judgement(self, task: _Task) -> contract.Judgement:
         judge, (case, metric) = self._judge, task
 
-        def write(case: JudgeCase) -> Messages:
+        def write(case: contract.JudgeCase) -> Messages:
             ask = judge.wording(metric.name, judge.prompt.language_of(case))
             return judge.prompt.messages(case, metric.needs, ask=ask)
 
         found = judge.fit(case, write, self._context.gateway, WORD_TOKENS, metric.needs)
-        if isinstance(found, Judgement):
+        if isinstance(found, contract.Judgement):
             return found
         replies: list[Reply] = []
         if not self._refused.is_set():
@@ -131,7 +126,7 @@ class _Asking:
         replies.append(self._ask(case, found.messages, tops=None))
         return _of_word(replies, found.note)
 
-    def _ask(self, case: JudgeCase, messages: Messages, *, tops: int | None) -> Reply:
+    def _ask(self, case: contract.JudgeCase, messages: Messages, *, tops: int | None) -> Reply:
         context = self._context
         return context.gateway.ask(
             self._judge,
@@ -143,7 +138,7 @@ class _Asking:
             purpose=context.purpose.of(case.question_id),
         )
 
-    def _read(self, reply: Reply, note: str) -> Judgement | None:
+    def _read(self, reply: Reply, note: str) -> contract.Judgement | None:
         if reply.status is Status.ERROR and "logprob" in (reply.reason or "").lower():
             self._refused.set()
             return None
@@ -157,12 +152,12 @@ class _Asking:
                 reason = f"it would begin with neither yes nor no: {reason}"
                 return make_judgement([reply], status=Status.PARSE_FAILED, reason=reason)
             sides = (("yes", found.yes), ("no", found.no))
-            statements = tuple(Statement("first token", word, value=share) for word, share in sides)
+            statements = tuple(contract.Statement("first token", word, value=share) for word, share in sides)
             return make_judgement([reply], value=found.value, reason=reason, statements=statements)
         return None if word_of(reply.text) is None else _of_word([reply], note)
 
 
-def _of_word(replies: Sequence[Reply], note: str) -> Judgement:
+def _of_word(replies: Sequence[Reply], note: str) -> contract.Judgement:
     last = replies[-1]
     if last.raw is None or last.status is Status.REFUSED:
         return make_judgement(replies)

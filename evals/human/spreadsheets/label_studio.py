@@ -16,31 +16,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from rag_assay.evals.human.queue import Queue, Showing
-from rag_assay.evals.human.spreadsheets.table import (
-    ANSWER,
-    COMMENT,
-    PASSAGES,
-    QUESTION,
-    SCORE,
-    SECOND,
-    SKIP,
-    TRUTH,
-    Asked,
-    Filled,
-    FilledRow,
-    Past,
-    SheetHeading,
-    as_shown,
-    criteria_of,
-    explain_criterion,
-    is_heading,
-    join_passages,
-    number,
-    read_heading,
-    score_column,
-    texts_of,
-    token,
-)
+from rag_assay.evals.human.spreadsheets import table
 from rag_assay.evals.rubrics.rubric import Criterion
 from rag_assay.warehouse.encodable import encodable
 from rag_assay.warehouse.errors import InputError
@@ -50,37 +26,37 @@ from rag_assay.warehouse.identity import Json
 
 HEADING, ITEM = "assay", "item"
 FIELDS = {
-    QUESTION: "question",
-    ANSWER: "answer",
-    SECOND: "second_answer",
-    TRUTH: "ground_truth",
-    PASSAGES: "passages",
+    table.QUESTION: "question",
+    table.ANSWER: "answer",
+    table.SECOND: "second_answer",
+    table.TRUTH: "ground_truth",
+    table.PASSAGES: "passages",
 }
 """Names of texts in a spreadsheet -> in the data of a task."""
 
 
-def tasks_json(queue: Queue, shown: Sequence[Showing], heading: SheetHeading, past: Past) -> str:
+def tasks_json(queue: Queue, shown: Sequence[Showing], heading: table.SheetHeading, past: table.Past) -> str:
     fields = _fields(queue, shown)
     versions = {name: rubric.version for name, rubric in queue.rubrics.items()}
     tasks: list[Json] = []
     for showing in shown:
-        texts = texts_of(queue, showing)
-        texts[PASSAGES] = join_passages(texts)
+        texts = table.texts_of(queue, showing)
+        texts[table.PASSAGES] = table.join_passages(texts)
         data: dict[str, Json] = {FIELDS[name]: encodable(texts.get(name, "")) for name in fields}
-        data[ITEM] = token(heading, showing.item.item_id, showing.showing)
+        data[ITEM] = table.token(heading, showing.item.item_id, showing.showing)
         data[HEADING] = heading.line()
         task: dict[str, Json] = {"id": showing.position, "data": data, "meta": {"study": queue.study}}
         said = past.now((showing.item.item_id, showing.showing), versions)
-        asked = criteria_of(queue, showing)
+        asked = table.criteria_of(queue, showing)
         entries = {
-            one: as_shown(said[one].entry, asked[one], swapped=showing.swapped)
+            one: table.as_shown(said[one].entry, asked[one], swapped=showing.swapped)
             for one in asked
             if one in said
         }
         if entries:
             results: list[Json] = [_choice(one, value) for one, value in entries.items()]
             if said.comment:
-                results.append(_result(COMMENT, "textarea", {"text": [encodable(said.comment)]}))
+                results.append(_result(table.COMMENT, "textarea", {"text": [encodable(said.comment)]}))
             task["predictions"] = [{"model_version": "scores so far", "result": results}]
         tasks.append(task)
     return json.dumps(tasks, ensure_ascii=False, indent=1)
@@ -94,39 +70,46 @@ def config_xml(queue: Queue, shown: Sequence[Showing]) -> str:
     for rubric_name, rubric in queue.rubrics.items():
         for criterion in rubric.criteria:
             asked = rubric_name, criterion.name
-            _ask(view, asked, explain_criterion(queue, asked, criterion))
+            _ask(view, asked, table.explain_criterion(queue, asked, criterion))
     ElementTree.SubElement(view, "Header", value="Comment")
     ElementTree.SubElement(
-        view, "TextArea", name=COMMENT, toName=FIELDS[ANSWER], rows="3", maxSubmissions="1"
+        view, "TextArea", name=table.COMMENT, toName=FIELDS[table.ANSWER], rows="3", maxSubmissions="1"
     )
     ElementTree.indent(view)
     return ElementTree.tostring(view, encoding="unicode") + "\n"
 
 
-def control(asked: Asked) -> str:
-    return "score-" + score_column(asked).removeprefix(SCORE)
+def control(asked: table.Asked) -> str:
+    return "score-" + table.score_column(asked).removeprefix(table.SCORE)
 
 
 def choice_text(value: float, words: str) -> str:
-    return f"{number(value)}: {words}"
+    return f"{table.number(value)}: {words}"
 
 
 def _fields(queue: Queue, shown: Sequence[Showing]) -> list[str]:
-    found = {name for showing in shown for name in texts_of(queue, showing)}
-    return [name for name in FIELDS if name in found or name in {QUESTION, ANSWER, PASSAGES}]
+    found = {name for showing in shown for name in table.texts_of(queue, showing)}
+    return [
+        name for name in FIELDS if name in found or name in {table.QUESTION, table.ANSWER, table.PASSAGES}
+    ]
 
 
-def _ask(view: ElementTree.Element, asked: Asked, criterion: Criterion) -> None:
-    title = f"{score_column(asked).removeprefix(SCORE)}: {criterion.ask}"
+def _ask(view: ElementTree.Element, asked: table.Asked, criterion: Criterion) -> None:
+    title = f"{table.score_column(asked).removeprefix(table.SCORE)}: {criterion.ask}"
     ElementTree.SubElement(view, "Header", value=_literal(title))
     choices = ElementTree.SubElement(
-        view, "Choices", name=control(asked), toName=FIELDS[ANSWER], choice="single-radio", showInline="false"
+        view,
+        "Choices",
+        name=control(asked),
+        toName=FIELDS[table.ANSWER],
+        choice="single-radio",
+        showInline="false",
     )
     for value, words in criterion.anchors.items():
         ElementTree.SubElement(
-            choices, "Choice", value=_literal(choice_text(value, words)), alias=number(value)
+            choices, "Choice", value=_literal(choice_text(value, words)), alias=table.number(value)
         )
-    ElementTree.SubElement(choices, "Choice", value=f"{SKIP}: you cannot say", alias=SKIP)
+    ElementTree.SubElement(choices, "Choice", value=f"{table.SKIP}: you cannot say", alias=table.SKIP)
 
 
 def _literal(text: str) -> str:
@@ -134,21 +117,21 @@ def _literal(text: str) -> str:
     return " ".join(held.replace("$", "＄").split())
 
 
-def _choice(asked: Asked, value: float | str) -> Json:
+def _choice(asked: table.Asked, value: float | str) -> Json:
     return _result(
-        control(asked), "choices", {"choices": [value if isinstance(value, str) else number(value)]}
+        control(asked), "choices", {"choices": [value if isinstance(value, str) else table.number(value)]}
     )
 
 
 def _result(name: str, kind: str, value: dict[str, Json]) -> Json:
-    return {"from_name": name, "to_name": FIELDS[ANSWER], "type": kind, "value": value}
+    return {"from_name": name, "to_name": FIELDS[table.ANSWER], "type": kind, "value": value}
 
 
 MAX_BYTES = 500_000_000
 _DAY = 86_400.0
 _TAKEN = {
     *FIELDS.values(),
-    *(HEADING, ITEM, COMMENT, "id", "annotator", "annotation_id", "agreement"),
+    *(HEADING, ITEM, table.COMMENT, "id", "annotator", "annotation_id", "agreement"),
     *("created_at", "updated_at", "lead_time"),
 }
 """Keys of JSON-MIN that hold no results; a rubric may have the same name."""
@@ -156,10 +139,10 @@ _DECODER = json.JSONDecoder()
 Task = Mapping[str, Any]
 
 
-def read_tasks(path: Path) -> Filled:
+def read_tasks(path: Path) -> table.Filled:
     tasks = list(_tasks(path))
     heading = _heading(path, tasks)
-    rows: list[FilledRow] = []
+    rows: list[table.FilledRow] = []
     rejects: list[str] = []
     for place, task in tasks:
         for annotation in _annotations(task):
@@ -168,7 +151,7 @@ def read_tasks(path: Path) -> Filled:
             except ValueError as error:
                 rejects.append(f"{place}: {error}")
     rows, notes = _latest(rows)
-    return Filled(heading, _with_names(path, rows, heading), rejects, notes)
+    return table.Filled(heading, _with_names(path, rows, heading), rejects, notes)
 
 
 def _tasks(path: Path) -> Iterator[tuple[str, Task]]:
@@ -176,7 +159,7 @@ def _tasks(path: Path) -> Iterator[tuple[str, Task]]:
         text = read_bounded(path, MAX_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: no JSON: {error}") from error
-    at, line, number = _blank(text, 0), 1, 0
+    at, line, n_tasks = _blank(text, 0), 1, 0
     if text[at : at + 1] != "[":
         raise InputError(
             f"{path}: an export of Label Studio is a JSON array of tasks; export it as JSON or JSON-MIN"
@@ -188,15 +171,15 @@ def _tasks(path: Path) -> Iterator[tuple[str, Task]]:
             task, end = _DECODER.raw_decode(text, at)
         except (ValueError, RecursionError) as error:
             raise InputError(f"{path}:{line}: no JSON: {' '.join(str(error).split())[:200]}") from error
-        number += 1
+        n_tasks += 1
         if not isinstance(task, dict):
-            raise InputError(f"{path}:{line}: task {number} is not a JSON object")
-        yield f"{path.name}:{line} (task {number})", task
+            raise InputError(f"{path}:{line}: task {n_tasks} is not a JSON object")
+        yield f"{path.name}:{line} (task {n_tasks})", task
         at = _blank(text, end)
         if text[at : at + 1] == ",":
             at = _blank(text, at + 1)
         elif text[at : at + 1] != "]":
-            raise InputError(f"{path}:{line}: no JSON: the array does not end behind task {number}")
+            raise InputError(f"{path}:{line}: no JSON: the array does not end behind task {n_tasks}")
 
 
 def _blank(text: str, at: int) -> int:
@@ -205,16 +188,16 @@ def _blank(text: str, at: int) -> int:
     return at
 
 
-def _heading(path: Path, tasks: list[tuple[str, Task]]) -> SheetHeading:
+def _heading(path: Path, tasks: list[tuple[str, Task]]) -> table.SheetHeading:
     lines = {str(_data(task).get(HEADING)) for _, task in tasks}
-    if not lines or not all(map(is_heading, lines)):
+    if not lines or not all(map(table.is_heading, lines)):
         raise InputError(
             f"{path}: tasks without `{HEADING}` in their data are of no queue; export the queue again"
         )
     if len(lines) > 1:
         raise InputError(f"{path}: its tasks are of {len(lines)} exports; import one at a time")
     try:
-        return read_heading(lines.pop())
+        return table.read_heading(lines.pop())
     except ValueError as error:
         raise InputError(
             f"{path}: `{HEADING}` of its tasks was changed ({error}); export the queue again"
@@ -233,7 +216,7 @@ def _annotations(task: Task) -> list[Any]:
     return found if isinstance(found, list) else []
 
 
-def _row(place: str, task: Task, annotation: object, heading: SheetHeading) -> FilledRow:
+def _row(place: str, task: Task, annotation: object, heading: table.SheetHeading) -> table.FilledRow:
     if not isinstance(annotation, Mapping):
         raise ValueError("an annotation is not a JSON object: export whole annotations, not their ids")  # noqa: TRY004
     data = _data(task)
@@ -243,15 +226,19 @@ def _row(place: str, task: Task, annotation: object, heading: SheetHeading) -> F
         else {name: _bare(value) for name, value in task.items()}
     )
     cancelled = annotation.get("was_cancelled") is True or annotation.get("skipped") is True
-    scores: dict[Asked, object] = {}
+    scores: dict[table.Asked, object] = {}
     for rubric, worded in heading.rubrics.items():
         for criterion in worded.criteria:
             asked = rubric, criterion or None
-            bare = score_column(asked).removeprefix(SCORE)  # a person may have named the controls so
+            bare = table.score_column(asked).removeprefix(
+                table.SCORE
+            )  # a person may have named the controls so
             names = [control(asked), *([] if bare in _TAKEN else [bare])]
-            scores[asked] = SKIP if cancelled else next((said[one] for one in names if one in said), None)
-    comment = said.get(COMMENT)
-    return FilledRow(
+            scores[asked] = (
+                table.SKIP if cancelled else next((said[one] for one in names if one in said), None)
+            )
+    comment = said.get(table.COMMENT)
+    return table.FilledRow(
         place,
         str(data.get(ITEM)),
         {name: str(data[field]) for name, field in FIELDS.items() if field in data},
@@ -320,8 +307,8 @@ def _time(value: object) -> datetime | None:
         return None
 
 
-def _latest(rows: list[FilledRow]) -> tuple[list[FilledRow], list[str]]:
-    last: dict[tuple[str, str | None], FilledRow] = {}
+def _latest(rows: list[table.FilledRow]) -> tuple[list[table.FilledRow], list[str]]:
+    last: dict[tuple[str, str | None], table.FilledRow] = {}
     notes = []
     for row in rows:
         key = row.token, row.annotator
@@ -337,7 +324,9 @@ def _latest(rows: list[FilledRow]) -> tuple[list[FilledRow], list[str]]:
     return list(last.values()), notes
 
 
-def _with_names(path: Path, rows: list[FilledRow], heading: SheetHeading) -> list[FilledRow]:
+def _with_names(
+    path: Path, rows: list[table.FilledRow], heading: table.SheetHeading
+) -> list[table.FilledRow]:
     """Rows are those of the spreadsheet's annotator; without one, each keeps its own."""
     if heading.annotator is None:
         return rows

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import reduce
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -269,8 +269,9 @@ def compile_filter(expression: Expression, index: OpenIndex) -> Prefilter:
     strings = pl.List(pl.String)
     types: dict[str, Any] = {"text": pl.String, "list": strings, "date": pl.Date, "number": pl.Float64}
     frame = pl.DataFrame([index.column(name).cast(types[FIELDS[name]]) for name in names])
-    mask = frame.select(mask_of(expression).alias("mask"))["mask"].to_numpy().astype(np.bool_)
-    return Prefilter(mask, lance_predicate(expression), words(expression))
+    mask, where, words = _compiled(expression)
+    rows = frame.select(mask.alias("mask"))["mask"].to_numpy().astype(np.bool_)
+    return Prefilter(rows, where, words)
 
 
 def fields(expression: Expression) -> Iterable[str]:
@@ -284,79 +285,43 @@ def children(expression: Expression) -> tuple[Expression, ...]:
     return expression.and_ or expression.or_ or ((expression.not_,) if expression.not_ else ())
 
 
-def mask_of(expression: Expression) -> pl.Expr:
-    parts = [mask_of(part) for part in children(expression)]
-    if expression.and_:
-        return reduce(lambda a, b: a & b, parts)
-    if expression.or_:
-        return reduce(lambda a, b: a | b, parts)
-    if expression.not_:
-        return ~parts[0]
-    column = pl.col(expression.field or "")
-    if expression.op == "known":
-        return column.is_not_null() == pl.lit(expression.value)
-    return _condition(column, expression).fill_null(value=False)
-
-
-def _condition(column: pl.Expr, expression: Expression) -> pl.Expr:
-    values = [_literal(value) for value in expression.values()]
-    op = expression.op or ""
-    if op in _COMPARE:
-        return cast("pl.Expr", _COMPARE[op](column, values[0]))
-    if op == "in":
-        return pl.any_horizontal(*[column == value for value in values])
-    if op == "contains":
-        return column.str.contains(values[0], literal=True)
-    joined = pl.any_horizontal if op == "any" else pl.all_horizontal
-    return joined(*[column.list.contains(value) for value in values])
-
-
-def _literal(value: Scalar) -> pl.Expr:
-    if isinstance(value, date):
-        return pl.lit(value, pl.Date)
-    return pl.lit(value, pl.String) if isinstance(value, str) else pl.lit(float(value), pl.Float64)
-
-
-def lance_predicate(expression: Expression) -> str:
-    parts = [lance_predicate(part) for part in children(expression)]
-    if expression.and_:
-        return "(" + " AND ".join(parts) + ")"
-    if expression.or_:
-        return "(" + " OR ".join(parts) + ")"
-    if expression.not_:
-        return f"(NOT {parts[0]})"
-    column = expression.field or ""
-    if expression.op == "known":
-        return f"({column} IS {'NOT NULL' if expression.value else 'NULL'})"
-    # Two-valued on purpose: `NOT NULL` would be NULL, and lose rows that the mask keeps.
-    return f"({column} IS NOT NULL AND {_sql_condition(column, expression)})"
-
-
-def _sql_condition(column: str, expression: Expression) -> str:
-    values = [_literal_of(value) for value in expression.values()]
-    op = expression.op or ""
-    if op in _COMPARE:
-        return f"{column} {'<>' if op == '!=' else op} {values[0]}"
-    if op == "in":
-        return f"{column} IN ({', '.join(values)})"
-    if op == "contains":
-        return f"strpos({column}, {values[0]}) > 0"
-    joiner = " OR " if op == "any" else " AND "
-    return "(" + joiner.join(f"array_has({column}, {value})" for value in values) + ")"
-
-
-def _literal_of(value: Scalar) -> str:
-    if isinstance(value, date):
-        return date_literal(value)
-    if isinstance(value, str):
-        return text_literal(value)
-    return f"CAST({text_literal(repr(float(value)))} AS DOUBLE)"
-
-
-def words(expression: Expression) -> str:
-    parts = [words(part) for part in children(expression)]
-    if expression.not_:
-        return f"not {parts[0]}"
+def _compiled(expression: Expression) -> tuple[pl.Expr, str, str]:
+    """Return the mask of an expression, its predicate for LanceDB, and its words."""
+    parts = [_compiled(part) for part in children(expression)]
     if parts:
-        return "(" + (" and " if expression.and_ else " or ").join(parts) + ")"
-    return f"{expression.field} {expression.op} {expression.value}"
+        masks, wheres, said = zip(*parts, strict=True)
+        if expression.not_:
+            return ~masks[0], f"(NOT {wheres[0]})", f"not {said[0]}"
+        join, word = (operator.and_, " and ") if expression.and_ else (operator.or_, " or ")
+        return reduce(join, masks), f"({word.upper().join(wheres)})", f"({word.join(said)})"
+    name = expression.field or ""
+    words = f"{name} {expression.op} {expression.value}"
+    if expression.op == "known":
+        mask = pl.col(name).is_not_null() == pl.lit(expression.value)
+        return mask, f"({name} IS {'NOT NULL' if expression.value else 'NULL'})", words
+    mask, where = _condition(name, expression)
+    # Two-valued on purpose: `NOT NULL` would be NULL, and lose rows that the mask keeps.
+    return mask.fill_null(value=False), f"({name} IS NOT NULL AND {where})", words
+
+
+def _condition(name: str, expression: Expression) -> tuple[pl.Expr, str]:
+    column, op = pl.col(name), expression.op or ""
+    literals, written = zip(*map(_literal, expression.values()), strict=True)
+    if op in _COMPARE:
+        compared: pl.Expr = _COMPARE[op](column, literals[0])
+        return compared, f"{name} {'<>' if op == '!=' else op} {written[0]}"
+    if op == "in":
+        return pl.any_horizontal(*[column == one for one in literals]), f"{name} IN ({', '.join(written)})"
+    if op == "contains":
+        return column.str.contains(literals[0], literal=True), f"strpos({name}, {written[0]}) > 0"
+    joined, joiner = (pl.any_horizontal, " OR ") if op == "any" else (pl.all_horizontal, " AND ")
+    held = joiner.join(f"array_has({name}, {one})" for one in written)
+    return joined(*[column.list.contains(one) for one in literals]), f"({held})"
+
+
+def _literal(value: Scalar) -> tuple[pl.Expr, str]:
+    if isinstance(value, date):
+        return pl.lit(value, pl.Date), date_literal(value)
+    if isinstance(value, str):
+        return pl.lit(value, pl.String), text_literal(value)
+    return pl.lit(float(value), pl.Float64), f"CAST({text_literal(repr(float(value)))} AS DOUBLE)"
