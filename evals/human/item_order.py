@@ -29,9 +29,8 @@ class Scored:
         self._queue = queue
         self._standing: dict[_Shown, dict[tuple[_Asked, str | None, str | None], HumanScore]]
         self._standing = defaultdict(dict)
-        versions = {name: rubric.version for name, rubric in queue.rubrics.items()}
         for one in scores:
-            if one.item_id in queue.by_id and versions.get(one.rubric) == one.rubric_version:
+            if one.item_id in queue.by_id and queue.versions.get(one.rubric) == one.rubric_version:
                 shown = self._standing[one.annotator, one.item_id, 1 if one.showing == 1 else 2]
                 shown[(one.rubric, one.criterion), one.cell, one.question_id] = one
         self._asked = {

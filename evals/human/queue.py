@@ -78,6 +78,10 @@ class Queue:
     def by_id(self) -> dict[str, QueuedItem]:
         return {one.item_id: one for one in self.items}
 
+    @cached_property
+    def versions(self) -> dict[str, str]:
+        return {name: rubric.version for name, rubric in self.rubrics.items()}
+
     def asked(self, item_id: str) -> list[tuple[str, Criterion]]:
         named = self.by_id[item_id].rubrics
         return [
@@ -99,6 +103,10 @@ class Showing:
     position: int
     showing: Literal[1, 2] = 1
     swapped: bool = False
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.item.item_id, self.showing
 
 
 @dataclass(frozen=True)

@@ -157,6 +157,7 @@ class EntailmentClassifier(PairModel, Splitting, contract.Judge):
         self, tasks: Sequence[_Task], model: Model, labels: Sequence[Label], context: contract.JudgeContext
     ) -> list[_Read]:
         import torch
+        from scipy.special import softmax
 
         pairs = sorted({(window, task.text) for task in tasks for window in task.windows})
         step = 64 * self.batch_size
@@ -169,7 +170,9 @@ class EntailmentClassifier(PairModel, Splitting, contract.Judge):
             )
             order = [labels.index(label) for label in LABELS]
             known |= zip(
-                some, np.round(_softmax(np.asarray(scores, np.float64))[:, order], DECIMALS), strict=True
+                some,
+                np.round(softmax(np.asarray(scores, np.float64), axis=1)[:, order], DECIMALS),
+                strict=True,
             )
             context.progress(f"judging entailment by {self.model}", len(known), len(pairs))
         each = (perf_counter() - begin) / max(1, len(pairs))
@@ -247,11 +250,6 @@ def _statement(task: _Task, read: _Read) -> contract.Statement:
 def _counts(model: Model, texts: Sequence[str]) -> list[int]:
     found = model.tokenizer(list(texts), add_special_tokens=False, truncation=False, verbose=False)
     return [len(tokens) for tokens in found["input_ids"]]
-
-
-def _softmax(scores: Floats) -> Floats:
-    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return powers / powers.sum(axis=1, keepdims=True)
 
 
 @lru_cache(maxsize=1)

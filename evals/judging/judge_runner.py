@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -62,7 +62,9 @@ def judgement_rows(
                 if one.applies(case)
             )
         ]
-        for batch in _batches(waiting, task.judge):
+        size = BATCH if task.judge.chat is None else max(1, len(waiting))
+        for at in range(0, len(waiting), size):
+            batch = waiting[at : at + size]
             for row in _batch_rows(task, batch, replace(context, replicate=replicate), pieces):
                 rows.setdefault(_place(row), row)
     places = (
@@ -88,11 +90,6 @@ def may_be_mended(rows: Sequence[Row], task: JudgeTask) -> list[Row]:
 
 def _place(row: Row) -> tuple[str | None, str, int, str]:
     return row["question_id"], row["case_id"], row["replicate"], row["metric"]
-
-
-def _batches(waiting: list[tuple[JudgeCase, str]], judge: Judge) -> Iterator[list[tuple[JudgeCase, str]]]:
-    size = BATCH if judge.chat is None else max(1, len(waiting))
-    yield from (waiting[at : at + size] for at in range(0, len(waiting), size))
 
 
 def _batch_rows(

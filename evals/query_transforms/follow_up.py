@@ -26,7 +26,7 @@ from rag_assay.evals.retrieval.context import RetrievalContext
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query
 from rag_assay.evals.retrieval.question_words import MAX_READ, content, language, names, words
-from rag_assay.evals.word_lists import numbered
+from rag_assay.evals.word_lists import alternation, numbered
 from rag_assay.warehouse.recipe import Strict
 
 _LONGEST = 600  # characters of the rewritten question
@@ -47,13 +47,12 @@ class StandaloneReply(Strict):
 
 
 _CARRIED = re.compile(r" \([^()]+\)$")
-_LEADS = (
-    r"(?:in|im|for|für|at|bei|from|aus|of|von|on|auf|to|nach|about|über|with|mit|against|gegen|under|unter)"
-)
+_LEADS = f"(?:{alternation('follow_ups', 'leading')})"
 _LED_BY = re.compile(rf"\W*(?:(?:the one|that|die|der|das) )?({_LEADS})\s", re.IGNORECASE)
 _ARTICLE = re.compile(r"\W*(?:the|der|die|das|den|dem)\s", re.IGNORECASE)
+_DATE_LEADS = alternation("follow_ups", "date_leading")
 _DATE_LED = re.compile(
-    r"\b(?:am|im|in|vom|on|at|of|from|between|zwischen|since|seit|vor|before|nach|after|bis|until|by)\s+"
+    rf"\b(?:{_DATE_LEADS}|of|between|zwischen)\s+"
     r"(?:(?:der|dem|the)\s+)?(?:(?:saison|spielzeit|season|jahre?|year)\s+)?$",
     re.IGNORECASE,
 )
@@ -68,15 +67,10 @@ def _part_of_date() -> re.Pattern[str]:
     )
 
 
-_LEADING_DATE = re.compile(
-    r"(?:am|im|in|vom|on|at|from|since|seit|vor|before|nach|after|bis|until|by)\s", re.I
-)
+_LEADING_DATE = re.compile(rf"(?:{_DATE_LEADS})\s", re.IGNORECASE)
 _NUMBER, _NUMBERING = re.compile(r"\d"), re.compile(r"^(?:\d\S*\s+)+")
 _SENTENCE_END = re.compile(r"(?<=[^\W\d_]{3})[.!?:;|]\s|\s\|\s")
-_DETERMINED = (
-    r"\b(?:the|a|an|many|much|der|die|das|den|dem|des|ein\w*|kein\w*|viele?n?|im|am|zum|zur|vom|beim|this|that|"
-    r"dies\w*|welche\w*|which|what)\s+"
-)
+_DETERMINED = rf"\b(?:{alternation('follow_ups', 'determiners')})\s+"
 TURNS = 6  # questions of the conversation that are read
 CARRIED = 6  # names and words that are carried over at most
 WORDS = 3  # … of them words that are no names, where their rarity is known: more drown the question

@@ -218,7 +218,8 @@ def most_similar(document: WordedText, quote: str, least: float = SIMILAR) -> Al
         return None
     numbers = {word: number for number, word in enumerate(dict.fromkeys(words))}
     ids = numbered(document.words, numbers)
-    weights = _weights(numbers, Counter(ids[ids >= 0].tolist()), len(ids))
+    counts = Counter(ids[ids >= 0].tolist())
+    weights = np.array([math.log(1 + len(ids) / (counts[number] + 1)) for number in numbers.values()])
     wanted = [numbers[word] for word in words]
     target = readable(quote)
     best: Alignment | None = None
@@ -230,10 +231,6 @@ def most_similar(document: WordedText, quote: str, least: float = SIMILAR) -> Al
         if best is None or found.similarity > best.similarity:
             best = found
     return best if best is not None and best.similarity >= least else None
-
-
-def _weights(numbers: dict[str, int], counts: Counter[int], n_words: int) -> Weights:
-    return np.array([math.log(1 + n_words / (counts[number] + 1)) for number in numbers.values()])
 
 
 def _by_words(ids: list[int], wanted: list[int], stretch: Stretch) -> tuple[int, int]:

@@ -358,10 +358,12 @@ class Resolver:
     def _by_truth(
         self, truth: str, item: Mapping[str, Any], question: Mapping[str, Any], least: float | None = None
     ) -> list[Row]:
-        return [
-            _placed({**item, "quote": self._text(found)}, self._documents[found.document], found.place)
-            for found in self._lookup.ground_truth(truth, question["question"], least)
-        ]
+        rows = []
+        for found in self._lookup.ground_truth(truth, question["question"], least):
+            document, place = self._documents[found.document], found.place
+            text = document["text"][place.start : place.end]
+            rows.append(_placed({**item, "quote": text}, document, place))
+        return rows
 
     def _by_claims(self, item: Mapping[str, Any], question: Mapping[str, Any]) -> list[Row]:
         """Return the first place of each sentence of a ground truth, where most of the sentences have one."""
@@ -369,10 +371,6 @@ class Resolver:
         places = [self._by_truth(claim, item, question)[:1] for claim in claims]
         is_enough = len(claims) > 1 and 2 * sum(map(bool, places)) > len(claims)
         return [row for rows in places for row in rows] if is_enough else []
-
-    def _text(self, found: DocumentMatch) -> str:
-        text: str = self._documents[found.document]["text"][found.place.start : found.place.end]
-        return text
 
     @cached_property
     def _lookup(self) -> Lookup:

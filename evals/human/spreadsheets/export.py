@@ -82,8 +82,7 @@ def export_queue(
         body = workbook_bytes(sheets.table_of(queue, shown, heading, past, BOOK.written))
     with atomic_write(path) as new:
         new.write_bytes(body)
-    versions = {name: rubric.version for name, rubric in queue.rubrics.items()}
-    scored = sum(bool(past.now((one.item.item_id, one.showing), versions)) for one in shown)
+    scored = sum(bool(past.now(one.key, queue.versions)) for one in shown)
     return QueueExport(sum(one.showing == 1 for one in shown), sum(one.showing == 2 for one in shown), scored)
 
 

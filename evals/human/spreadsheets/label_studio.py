@@ -37,7 +37,6 @@ FIELDS = {
 
 def tasks_json(queue: Queue, shown: Sequence[Showing], heading: table.SheetHeading, past: table.Past) -> str:
     fields = _fields(queue, shown)
-    versions = {name: rubric.version for name, rubric in queue.rubrics.items()}
     tasks: list[Json] = []
     for showing in shown:
         texts = table.texts_of(queue, showing)
@@ -46,13 +45,8 @@ def tasks_json(queue: Queue, shown: Sequence[Showing], heading: table.SheetHeadi
         data[ITEM] = table.token(heading, showing.item.item_id, showing.showing)
         data[HEADING] = heading.line()
         task: dict[str, Json] = {"id": showing.position, "data": data, "meta": {"study": queue.study}}
-        said = past.now((showing.item.item_id, showing.showing), versions)
-        asked = table.criteria_of(queue, showing)
-        entries = {
-            one: table.as_shown(said[one].entry, asked[one], swapped=showing.swapped)
-            for one in asked
-            if one in said
-        }
+        said = past.now(showing.key, queue.versions)
+        entries = table.shown_values(queue, showing, said)
         if entries:
             results: list[Json] = [_choice(one, value) for one, value in entries.items()]
             if said.comment:

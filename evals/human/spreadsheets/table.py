@@ -269,20 +269,15 @@ class QueueTable:
 def table_of(
     queue: Queue, shown: Sequence[Showing], heading: SheetHeading, past: Past, written: Callable[[str], str]
 ) -> QueueTable:
-    versions = {name: rubric.version for name, rubric in queue.rubrics.items()}
     texts: list[dict[str, list[str]]] = []
     scores: list[dict[Asked, Cell]] = []
     open_: list[frozenset[Asked]] = []
     for showing in shown:
-        asked = criteria_of(queue, showing)
-        said = past.now((showing.item.item_id, showing.showing), versions)
+        said = past.now(showing.key, queue.versions)
         of_row = texts_of(queue, showing) | {COMMENT: said.comment}
         texts.append({name: pieces(text, written) for name, text in of_row.items()})
-        entries = {one: said[one].entry for one in asked if one in said}
-        scores.append(
-            {one: as_shown(entry, asked[one], swapped=showing.swapped) for one, entry in entries.items()}
-        )
-        open_.append(frozenset(asked))
+        scores.append(dict(shown_values(queue, showing, said)))
+        open_.append(frozenset(criteria_of(queue, showing)))
     columns = _columns(queue, texts)
     rows = []
     for showing, row_texts, row_scores in zip(shown, texts, scores, strict=True):
@@ -294,6 +289,13 @@ def table_of(
 
 def criteria_of(queue: Queue, showing: Showing) -> dict[Asked, Criterion]:
     return {(name, one.name): one for name in showing.rubrics for one in queue.rubrics[name].criteria}
+
+
+def shown_values(queue: Queue, showing: Showing, said: State) -> dict[Asked, float | str]:
+    asked = criteria_of(queue, showing)
+    return {
+        one: as_shown(said[one].entry, asked[one], swapped=showing.swapped) for one in asked if one in said
+    }
 
 
 def score_column(asked: Asked) -> str:

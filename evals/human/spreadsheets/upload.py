@@ -61,7 +61,6 @@ class _Returning:
     ) -> None:
         self.filled, self.heading, self.then, self.now = filled, filled.heading, then, now
         self.rows, self.at = rows, at
-        self.versions = {name: rubric.version for name, rubric in now.rubrics.items()}
         self.by_token = {
             table.token(self.heading, one.item.item_id, one.showing): one
             for one in table.showings_of(then, self.heading.annotator, self.heading.among)
@@ -125,7 +124,7 @@ class _Returning:
 
     def _read(self, row: table.FilledRow, showing: Showing, problems: list[str]) -> _Change:
         asked = table.criteria_of(self.then, showing)
-        base = self._past_of(row).base((showing.item.item_id, showing.showing), self.heading)
+        base = self._past_of(row).base(showing.key, self.heading)
         entries: dict[table.Asked, table.RatingEntry | None] = {}
         stands: dict[table.Asked, table.RatingEntry] = {}
         for one, cell in row.scores.items():
@@ -189,9 +188,9 @@ class _Returning:
         return {one: text if one == first else "" for one in stands}
 
     def _scores(self, row: table.FilledRow, showing: Showing, change: _Change) -> Iterator[HumanScore]:
-        past, shown = self._past_of(row), (showing.item.item_id, showing.showing)
-        base, current = past.base(shown, self.heading), past.now(shown, self.versions)
-        number = past.brought(shown, self.heading)
+        past = self._past_of(row)
+        base, current = past.base(showing.key, self.heading), past.now(showing.key, self.now.versions)
+        number = past.brought(showing.key, self.heading)
         for asked in table.criteria_of(self.then, showing):
             entry = change.entries.get(asked, base[asked].entry if asked in base else None)
             comment = change.comments.get(asked, "")
@@ -219,7 +218,7 @@ class _Returning:
             annotator=annotator,
             item_id=showing.item.item_id,
             rubric=asked[0],
-            rubric_version=self.versions[asked[0]],
+            rubric_version=self.now.versions[asked[0]],
             criterion=asked[1],
             value=entry.value if entry else None,
             status=entry.status if entry else "withdrawn",

@@ -103,12 +103,8 @@ class SentencesReply(Strict):
     sentences: Annotated[tuple[Annotated[str, schema_only(maxLength=1_500)], ...], Field(max_length=200)]
 
 
-class Text(NamedTuple):
-    """A text that was split."""
-
-    question: str
-    sentences: tuple[str, ...]
-    question_id: str | None
+Text = tuple[JudgeCase, tuple[str, ...]]
+"""A case, and the sentences of one of its texts."""
 
 
 @dataclass(frozen=True)
@@ -139,9 +135,9 @@ def resolve_pronouns(texts: Sequence[Text], asking: EntailmentModel, size: int) 
     Unusable replies (no JSON, another number of sentences, an empty or far longer one) keep their sentences.
     """
     batches = [
-        _Batch(number, first, text.sentences[first : first + size])
-        for number, text in enumerate(texts)
-        for first in range(0, len(text.sentences), size)
+        _Batch(number, first, sentences[first : first + size])
+        for number, (_, sentences) in enumerate(texts)
+        for first in range(0, len(sentences), size)
     ]
     replies = asking.each(lambda one: _asked(one, texts[one.text], asking), batches, "replacing pronouns")
     found: list[list[tuple[_Batch, Structured[SentencesReply]]]] = [[] for _ in texts]
@@ -151,20 +147,20 @@ def resolve_pronouns(texts: Sequence[Text], asking: EntailmentModel, size: int) 
 
 
 def _asked(batch: _Batch, text: Text, asking: EntailmentModel) -> Structured[SentencesReply]:
-    count = len(batch.sentences)
-    before = text.sentences[max(0, batch.first - BEFORE) : batch.first]
+    count, (case, written) = len(batch.sentences), text
+    before = written[max(0, batch.first - BEFORE) : batch.first]
     sentences = (frame_text(one, "sentence", number=number) for number, one in enumerate(batch.sentences, 1))
     return asking.ask(
         "pronouns",
         {
-            "question": frame_text(text.question, "question"),
+            "question": frame_text(case.question, "question"),
             "before": frame_text("\n".join(before), "before") if before else "",
             "sentences": "\n".join(sentences),
             "count": count,
         },
         SentencesReply,
         max_tokens=200 + sum(map(len, batch.sentences)),
-        question_id=text.question_id,
+        question_id=case.question_id,
         bounds={"SentencesReply.sentences": {"minItems": count, "maxItems": count}},
         check=lambda reply: _check(reply, batch.sentences),
     )
@@ -243,12 +239,6 @@ def tag_facts(hypotheses: Sequence[Hypothesis], asking: EntailmentModel) -> list
     return asking.each(ask, hypotheses, "judging entailment")
 
 
-def statements(hypothesis: Hypothesis, facts: FactsReply, values: Mapping[Tag, float]) -> list[Statement]:
-    return [
-        Statement(hypothesis.of, one.fact, one.tag, values[one.tag], one.explanation) for one in facts.facts
-    ]
-
-
 def score(of_hypotheses: Sequence[FactsReply], values: Mapping[Tag, float]) -> float:
     """Return the mean over hypotheses of the mean over the facts of each.
 
@@ -259,11 +249,6 @@ def score(of_hypotheses: Sequence[FactsReply], values: Mapping[Tag, float]) -> f
     """
     means = [sum(values[one.tag] for one in of.facts) / len(of.facts) for of in of_hypotheses]
     return sum(means) / len(means)
-
-
-def failure(found: Sequence[Found]) -> Found | None:
-    failed = [one for one in found if one.value is None]
-    return next((one for one in failed if one.status in RETRYABLE), failed[0] if failed else None)
 
 
 Side = Literal["answer", "ground_truth"]
@@ -380,15 +365,15 @@ def prepare(
     size: int | None,
 ) -> None:
     tasks = [
-        (one, side, Text(one.case.question, one.texts[side].sentences, one.case.question_id))
+        (one, side, one.texts[side].sentences)
         for one, pairs in cases
         for side in dict.fromkeys(side for pair in pairs if not one.obstacle(pair) for side in pair.sides)
     ]
     if size is None:
-        for one, side, text in tasks:
-            one.resolved[side] = Resolved(text.sentences)
+        for one, side, written in tasks:
+            one.resolved[side] = Resolved(written)
         return
-    found = resolve_pronouns([text for _, _, text in tasks], asking, size)
+    found = resolve_pronouns([(one.case, written) for one, _, written in tasks], asking, size)
     for (one, side, _), whole in zip(tasks, found, strict=True):
         one.resolved[side] = whole
         one.unpaid[side] = whole.replies
@@ -430,10 +415,16 @@ def _judgement(
             said.append(Statement(hypothesis.of, hypothesis.text, str(one.status), None, one.reason))
         else:
             facts.append(one.value)
-            said += statements(hypothesis, one.value, values)
-    broken = failure(found)
+            said += [
+                Statement(hypothesis.of, fact.fact, fact.tag, values[fact.tag], fact.explanation)
+                for fact in one.value.facts
+            ]
+    failures = sorted(
+        (one for one in found if one.value is None), key=lambda one: one.status not in RETRYABLE
+    )
     every = (*stages, *said)
-    if broken:
+    if failures:
+        broken = failures[0]
         n = len(found) - len(facts)
         reason = f"{n} of {len(found)} sentences could not be judged: {broken.reason}"
         return make_judgement([*replies, *own], status=broken.status, reason=reason, statements=every)

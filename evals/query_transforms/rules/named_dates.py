@@ -344,7 +344,7 @@ def _relative(match: re.Match[str], today: date) -> _Span:
 
 
 def _lately(match: re.Match[str], today: date) -> _Span:
-    days = {"day": 1, "week": 7, "month": 30, "year": 365}[_unit(match[2])] * _count(match[1])
+    days = {"day": 1, "week": 7, "month": 30, "year": 365}[_unit(match[2])] * (_steps_of(match[1]) or 0)
     return _Span("lately", today - timedelta(days=days), today)
 
 
@@ -366,10 +366,6 @@ def _last_unit(match: re.Match[str], today: date) -> _Span:
 def _unit(text: str) -> Unit:
     begins = table("calendar", "units").items()
     return next(cast("Unit", unit) for begin, unit in begins if text.lower().startswith(begin))
-
-
-def _count(text: str) -> int:
-    return int(text) if text.isdecimal() else numbered("calendar", "numbers")[text.lower()]
 
 
 def _from_to(match: re.Match[str], _base: date) -> Days | None:
