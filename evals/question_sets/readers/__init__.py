@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 from rag_assay.evals.question_sets.question_files import read_yaml
 from rag_assay.evals.question_sets.readers.autorag import corpus_of, is_autorag, read_autorag
@@ -24,7 +24,6 @@ from rag_assay.warehouse.arrow_files import arrow_files
 from rag_assay.warehouse.errors import InputError
 
 Form = Literal["yaml", "jsonl", "csv", "lines", "squad", "ragas", "autorag", "arrow"]
-FORMS: tuple[str, ...] = get_args(Form)
 SUFFIXES = {
     **dict.fromkeys((".yaml", ".yml"), "yaml"),
     **dict.fromkeys((".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz"), "jsonl"),

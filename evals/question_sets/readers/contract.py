@@ -44,7 +44,6 @@ Records = Iterator[QuestionRecord]
 MAX_LINE, MAX_LINES = 1_000_000, 20_000_000  # bytes, lines
 MAX_WHOLE = 200_000_000  # bytes of a JSON document, unpacked
 MAX_ROWS = 200_000  # questions of a file
-MAX_DEPTH = 100  # of brackets in a JSON document
 
 
 def open_bounded(path: Path) -> IO[bytes]:
