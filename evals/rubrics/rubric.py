@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import unicodedata
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, TypeAdapter
 
+from rag_assay.evals.question_sets.readers.records import finite_number
 from rag_assay.warehouse.components import Component, OneOf
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.recipe import error_at
@@ -109,24 +109,14 @@ def _by_value(written: object) -> object:
         return written
     found: dict[float, object] = {}
     for key, text in written.items():
-        value = _number(key)
+        value = finite_number(key)
         if value is None:
             raise error_at((str(key),), f"the anchor `{key}` must be a number, as in `5: Right`")
         if value in found:
             raise error_at((str(key),), f"the value {value:g} has a second anchor")
-        found[value] = text
+        found[value + 0.0] = text  # so that -0 is 0
     texts = _TEXTS.validate_python({str(key): text for key, text in written.items()})
     return dict(zip(found, texts.values(), strict=True))
-
-
-def _number(key: object) -> float | None:
-    if isinstance(key, bool) or not isinstance(key, int | float | str):
-        return None
-    try:
-        value = float(key)
-    except (ValueError, OverflowError):
-        return None
-    return value + 0.0 if math.isfinite(value) else None  # so that -0 is 0
 
 
 def _best_first(anchors: Mapping[float, str]) -> Mapping[float, str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_assay.assets.cleaning.language import detect
+from rag_assay.evals.question_sets.readers.records import finite_number
 from rag_assay.evals.rubrics.points import Points
 from rag_assay.evals.spreadsheet_import.tables import (
     InputTable,
@@ -264,10 +265,7 @@ def _look_at_scores(columns: Sequence[ColumnSample], rows: Sequence[Mapping[str,
 
 
 def _number(value: Any) -> float | None:
-    try:
-        return float(str(value).strip().replace(",", "."))
-    except ValueError:
-        return None
+    return finite_number(str(value).strip().replace(",", "."))
 
 
 _PLAIN = re.compile(r"[A-Za-z_ÄÖÜäöüß][\w ÄÖÜäöüß.-]*(?<! )")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from rag_assay.assets.recipes.build_half import Name
 from rag_assay.evals.question_sets.question_files import EMPTY, is_empty
-from rag_assay.evals.question_sets.readers.records import MAX_CELL, stable_id
+from rag_assay.evals.question_sets.readers.records import MAX_CELL, finite_number, stable_id
 from rag_assay.evals.rubrics.points import Points
 from rag_assay.evals.rubrics.rubric import AnyRubric, Criterion, Rubric
 from rag_assay.evals.spreadsheet_import import tables
@@ -210,11 +209,8 @@ def _number(cell: Any) -> float:
         text = text.replace(",", ".")
     if isinstance(cell, str) and not _NUMBER.fullmatch(text):
         raise ValueError(f"{tables.display_value(cell)} is not a number; say what it is worth by `values`")
-    try:
-        value = float(text)
-    except (ValueError, OverflowError):
-        value = math.nan
-    if not math.isfinite(value):
+    value = finite_number(text)
+    if value is None:
         raise ValueError(
             f"{tables.display_value(text)} is not a number; leave the cell empty where there is no score"
         )

@@ -622,11 +622,8 @@ def _of_objects(path: Path, wanted: Sequence[str]) -> InputTable:
         raise InputError(f"{path}: it holds nothing")
     if not columns:
         first = next(row for _, row in rows if isinstance(row, str))
-        raise InputError(
-            f"{path}:{rows[0][0]}: {first}; {len(rows):,} lines like it"
-            if len(rows) > 1
-            else f"{path}:{rows[0][0]}: {first}"
-        )
+        more = f"; {len(rows):,} lines like it" if len(rows) > 1 else ""
+        raise InputError(f"{path}:{rows[0][0]}: {first}{more}")
     _check_columns(str(path), list(columns), wanted)
     return InputTable(tuple(columns), iter(rows))
 

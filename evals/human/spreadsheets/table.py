@@ -18,6 +18,7 @@ from rag_assay.evals.generation.contract import Passage
 from rag_assay.evals.human.item_order import showings
 from rag_assay.evals.human.queue import Queue, Showing
 from rag_assay.evals.human.spreadsheets.formula_escaping import pieces
+from rag_assay.evals.question_sets.readers.records import finite_number
 from rag_assay.evals.rubrics.rubric import Criterion, Rubric
 from rag_assay.evals.spreadsheet_import.tables import usable
 from rag_assay.warehouse.human_scores import LONGEST_TEXT
@@ -447,12 +448,12 @@ def _number(value: object, criterion: Criterion) -> float | None:
     if isinstance(value, bool):
         return float(value) if is_binary else None
     if isinstance(value, int | float):
-        return _finite(value)
+        return finite_number(value)
     plain = str(value).strip()
     if is_binary and plain.casefold() in {"true", "false"}:
         return float(plain.casefold() == "true")
     if _NUMBER.fullmatch(plain):
-        return _finite(plain.replace(",", "."))
+        return finite_number(plain.replace(",", "."))
     words = [
         anchor
         for anchor, text in criterion.anchors.items()
@@ -465,14 +466,6 @@ def _side(value: object, criterion: Criterion) -> float | None:
     low, high = criterion.bounds
     sides = {"left": high, "first": high, "right": low, "second": low, "none": (low + high) / 2}
     return sides.get(value.strip().casefold()) if isinstance(value, str) else None
-
-
-def _finite(value: float | str) -> float | None:
-    try:
-        found = float(value)
-    except OverflowError:
-        return None
-    return found if math.isfinite(found) else None
 
 
 def _same_words(one: str, other: str) -> bool:
