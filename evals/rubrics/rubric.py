@@ -112,9 +112,10 @@ def _by_value(written: object) -> object:
         value = finite_number(key)
         if value is None:
             raise error_at((str(key),), f"the anchor `{key}` must be a number, as in `5: Right`")
+        value += 0.0  # so that -0 is 0
         if value in found:
             raise error_at((str(key),), f"the value {value:g} has a second anchor")
-        found[value + 0.0] = text  # so that -0 is 0
+        found[value] = text
     texts = _TEXTS.validate_python({str(key): text for key, text in written.items()})
     return dict(zip(found, texts.values(), strict=True))
 
