@@ -9,6 +9,7 @@ import threading
 import unicodedata
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
@@ -77,36 +78,6 @@ class FittedCase(NamedTuple):
 
     messages: Messages
     note: str = ""
-
-
-def fit_case(
-    case: JudgeCase, write: Callable[[JudgeCase], Messages], window: ContextWindow, *, needs_passages: bool
-) -> FittedCase | Judgement:
-    request = Request(case.question, case.language, passages=case.passages)
-    try:
-        found = fit_prompt(request, lambda one: write(replace(case, passages=one.passages)), window.fits)
-    except AssayError:  # weights that are not there fail the call itself
-        return FittedCase(write(case))
-    if found is None:
-        return Judgement(Status.TRUNCATED, reason=f"the case does not fit into {window.words}")
-    left_out, total = len(found.left_out), len(case.passages)
-    if needs_passages and left_out == total:
-        return Judgement(Status.NO_CONTEXT, reason=f"no passage fits into {window.words}")
-    note = f"{len(found.cuts)} of {total} passages were cut or left out to fit" if found.cuts else ""
-    return FittedCase(found.messages, note)
-
-
-def reply_room(
-    chat: ChatModel, gateway: Gateway, messages: Messages, wanted: int, window: int | None = None
-) -> int:
-    """Return the tokens of a reply: as wanted, or what the prompt leaves of the window."""
-    tokens = ContextWindow(chat, gateway, wanted, window).tokens
-    if tokens is None:
-        return wanted
-    try:
-        return min(wanted, tokens - gateway.count_tokens(chat, messages))
-    except AssayError:  # weights that are not there fail the call itself
-        return wanted
 
 
 _SPACES = str.maketrans("ĠĊ▁", "   ")  # as vocabularies write them
@@ -323,9 +294,20 @@ class PromptedJudge(ModelJudge):
         shown: Collection[Need],
     ) -> FittedCase | Judgement:
         needs_passages = "passages" in shown
+        case = case if needs_passages else replace(case, passages=())
         window = ContextWindow(self, gateway, self.max_tokens or longest, self.window)
-        read = case if needs_passages else replace(case, passages=())
-        return fit_case(read, write, window, needs_passages=needs_passages)
+        request = Request(case.question, case.language, passages=case.passages)
+        try:
+            found = fit_prompt(request, lambda one: write(replace(case, passages=one.passages)), window.fits)
+        except AssayError:  # weights that are not there fail the call itself
+            return FittedCase(write(case))
+        if found is None:
+            return Judgement(Status.TRUNCATED, reason=f"the case does not fit into {window.words}")
+        left_out, total = len(found.left_out), len(case.passages)
+        if needs_passages and left_out == total:
+            return Judgement(Status.NO_CONTEXT, reason=f"no passage fits into {window.words}")
+        note = f"{len(found.cuts)} of {total} passages were cut or left out to fit" if found.cuts else ""
+        return FittedCase(found.messages, note)
 
 
 @dataclass(frozen=True)
@@ -386,23 +368,39 @@ def _refuses_schemas(reply: Reply) -> bool:
     )
 
 
+@dataclass(frozen=True)
+class ReplyForm:
+    """How one class of replies is asked for.
+
+    bounds: see `Gateway.structured`
+    check: raises ValueError for unusable replies
+    size: statements of a reply that takes a text apart; none stops a metric of ragas
+    """
+
+    bounds: structured.Bounds
+    max_tokens: int
+    check: Callable[[Any], None] | None = None
+    size: Callable[[Any], int] | None = None
+
+
 def ask_in_room(  # noqa: PLR0913 - the parameters of a request, by name
     chat: ChatModel,
     context: JudgeContext,
     messages: Messages,
     shape: type[structured.Shape],
+    form: ReplyForm,
     *,
     name: str,
-    max_tokens: int,
     least: int,
     window: int | None,
     question_id: str | None,
-    bounds: structured.Bounds | None = None,
-    check: Callable[[structured.Shape], None] | None = None,
     replicate: int | None = None,
 ) -> structured.Structured[structured.Shape]:
-    left = reply_room(chat, context.gateway, messages, max_tokens, window)
-    if left < min(max_tokens, least):
+    left, tokens = form.max_tokens, ContextWindow(chat, context.gateway, form.max_tokens, window).tokens
+    if tokens is not None:
+        with suppress(AssayError):  # weights that are not there fail the call itself
+            left = min(left, tokens - context.gateway.count_tokens(chat, messages))
+    if left < min(form.max_tokens, least):
         reason = f"the prompt leaves {max(0, left)} tokens of the model's window for its reply; not asked"
         return structured.Structured(None, Status.TRUNCATED, reason, ())
     found = context.gateway.structured(
@@ -413,8 +411,8 @@ def ask_in_room(  # noqa: PLR0913 - the parameters of a request, by name
         max_tokens=left,
         seed=context.seed,
         replicate=context.replicate if replicate is None else replicate,
-        bounds=bounds,
-        check=check,
+        bounds=form.bounds,
+        check=form.check,
         purpose=context.purpose.of(question_id),
     )
     return refusal_apart(found)

@@ -31,7 +31,7 @@ from rag_assay.evals.judging.entailment.pairs import (
     text_of,
 )
 from rag_assay.evals.judging.prompt_files import frame_text
-from rag_assay.evals.judging.structured_calls import ModelJudge, make_judgement
+from rag_assay.evals.judging.structured_calls import ModelJudge, ReplyForm, make_judgement
 from rag_assay.warehouse.inference.chat_part import CallsEach
 from rag_assay.warehouse.inference.replies import Reply
 from rag_assay.warehouse.inference.structured import MOST_ASKED, Structured
@@ -105,10 +105,8 @@ def _asked(batch: Sequence[Opening], asking: EntailmentModel) -> Structured[Verd
         "refusals",
         {"texts": "\n".join(texts), "count": count},
         Verdicts,
-        max_tokens=40 + 40 * count,
-        question_id=batch[0][1] if count == 1 else None,
-        bounds={"Verdicts.verdicts": {"minItems": count, "maxItems": count}},
-        check=check,
+        ReplyForm({"Verdicts.verdicts": {"minItems": count, "maxItems": count}}, 40 + 40 * count, check),
+        batch[0][1] if count == 1 else None,
     )
 
 

@@ -16,11 +16,11 @@ from rag_assay.evals.generation.templates import Template
 from rag_assay.evals.judging.contract import JudgeCase, JudgeContext, JudgedMetric, Judgement, Need, Statement
 from rag_assay.evals.judging.entailment.hypotheses import Splitting
 from rag_assay.evals.judging.prompt_files import frame_passages, frame_text
-from rag_assay.evals.judging.structured_calls import ask_in_room, make_judgement
+from rag_assay.evals.judging.structured_calls import ReplyForm, ask_in_room, make_judgement
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference.chat_model import ChatModel
 from rag_assay.warehouse.inference.replies import Reply, together
-from rag_assay.warehouse.inference.structured import Bounds, Shape, Structured, schema_only
+from rag_assay.warehouse.inference.structured import Shape, Structured, schema_only
 from rag_assay.warehouse.recipe import Strict
 from rag_assay.warehouse.schemas import RETRYABLE, Status
 
@@ -54,25 +54,19 @@ class EntailmentModel:
         stage: Stage,
         values: dict[str, object],
         shape: type[Shape],
-        *,
-        max_tokens: int,
+        form: ReplyForm,
         question_id: str | None,
-        bounds: Bounds | None = None,
-        check: Callable[[Shape], None] | None = None,
     ) -> Structured[Shape]:
-        messages = _prompt(stage).messages(values)
         return ask_in_room(
             self.chat,
             self.context,
-            messages,
+            _prompt(stage).messages(values),
             shape,
+            form,
             name=stage,
-            max_tokens=max_tokens,
             least=LEAST_REPLY,
             window=self.window,
             question_id=question_id,
-            bounds=bounds,
-            check=check,
         )
 
     def each(self, ask: Callable[[Item], Result], items: Sequence[Item], label: str) -> list[Result]:
@@ -159,10 +153,12 @@ def _asked(batch: _Batch, text: Text, asking: EntailmentModel) -> Structured[Sen
             "count": count,
         },
         SentencesReply,
-        max_tokens=200 + sum(map(len, batch.sentences)),
-        question_id=case.question_id,
-        bounds={"SentencesReply.sentences": {"minItems": count, "maxItems": count}},
-        check=lambda reply: _check(reply, batch.sentences),
+        ReplyForm(
+            {"SentencesReply.sentences": {"minItems": count, "maxItems": count}},
+            200 + sum(map(len, batch.sentences)),
+            lambda reply: _check(reply, batch.sentences),
+        ),
+        case.question_id,
     )
 
 
@@ -232,8 +228,8 @@ def tag_facts(hypotheses: Sequence[Hypothesis], asking: EntailmentModel) -> list
             "facts",
             {"premise": one.premise, "hypothesis": frame_text(one.text, "hypothesis"), "asked": one.asked},
             FactsReply,
-            max_tokens=FACT_TOKENS,
-            question_id=one.question_id,
+            ReplyForm({}, FACT_TOKENS),
+            one.question_id,
         )
 
     return asking.each(ask, hypotheses, "judging entailment")

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel
 
 from rag_assay.evals.generation.contract import Passage
 from rag_assay.evals.judging.contract import JudgeCase, JudgeContext, Judgement, Need, Statement
 from rag_assay.evals.judging.prompt_files import quote_for_judge
-from rag_assay.evals.judging.structured_calls import ask_in_room, make_judgement
+from rag_assay.evals.judging.structured_calls import ReplyForm, ask_in_room, make_judgement
 from rag_assay.warehouse.inference.chat_model import ChatModel
 from rag_assay.warehouse.inference.gateway import Messages
 from rag_assay.warehouse.inference.quoting import quote_line
 from rag_assay.warehouse.inference.replies import Reply
-from rag_assay.warehouse.inference.structured import Bounds, Structured
+from rag_assay.warehouse.inference.structured import Structured
 from rag_assay.warehouse.schemas import Status
 
 Shape = TypeVar("Shape", bound=BaseModel)
@@ -29,21 +29,6 @@ class StoppedError(Exception):
     def __init__(self, status: Status, reason: str) -> None:
         super().__init__(reason)
         self.status, self.reason = status, reason
-
-
-@dataclass(frozen=True)
-class ReplyForm:
-    """How one class of replies is asked for.
-
-    bounds: see `Gateway.structured`
-    check: raises ValueError for unusable replies
-    size: statements of a reply that takes a text apart; none stops the metric
-    """
-
-    bounds: Bounds
-    max_tokens: int
-    check: Callable[[Any], None]
-    size: Callable[[Any], int] | None = None
 
 
 @dataclass
@@ -68,13 +53,11 @@ class CaseCalls:
             self.context,
             messages,
             shape,
+            form,
             name=shape.__name__,
-            max_tokens=form.max_tokens,
             least=LEAST_ROOM,
             window=self.window,
             question_id=self.question_id,
-            bounds=form.bounds,
-            check=form.check,
             replicate=self.context.replicate * turn[1] + turn[0],
         )
         self._known[key] = found  # type: ignore[assignment] # read by its own class only

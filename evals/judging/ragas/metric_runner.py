@@ -31,7 +31,7 @@ from ragas.metrics.collections import (
 
 from rag_assay.assets.embedding.embedder import Matrix
 from rag_assay.evals.judging.contract import Judgement, Statement
-from rag_assay.evals.judging.ragas.calls import CaseCalls, MetricCalls, ReplyForm, StoppedError, Texts
+from rag_assay.evals.judging.ragas.calls import CaseCalls, MetricCalls, StoppedError, Texts
 from rag_assay.evals.judging.ragas.metrics import (
     BATCH,
     LIST_TOKENS,
@@ -42,6 +42,7 @@ from rag_assay.evals.judging.ragas.metrics import (
     reply_tokens,
 )
 from rag_assay.evals.judging.ragas.metrics import prompt as prompt_file
+from rag_assay.evals.judging.structured_calls import ReplyForm
 from rag_assay.warehouse.inference.structured import Bounds
 from rag_assay.warehouse.schemas import Status
 
