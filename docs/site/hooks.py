@@ -410,14 +410,12 @@ def comments_of_views() -> dict[str, str]:
 
 
 def comments_of_columns() -> dict[str, dict[str, str]]:
-    """Return the comments of warehouse/schemas.py by table and column."""
-    text = (ROOT / "warehouse" / "schemas.py").read_text(encoding="utf-8")
+    """Return what columns hold, by table and column."""
+    from rag_assay.warehouse.schemas import COLUMN_NOTES
+
     return {
-        name.lower(): {
-            column: _resolved(comment)
-            for column, comment in re.findall(r'^ {4}"(\w+)": [^#\n]*# (.*)$', body, re.MULTILINE)
-        }
-        for name, body in re.findall(r"^(\w+): Schema = \{\n(.*?)^\}", text, re.MULTILINE | re.DOTALL)
+        table.lower(): {column: _resolved(note) for column, note in notes.items()}
+        for table, notes in COLUMN_NOTES.items()
     }
 
 

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from rag_assay.orchestration.web.chat.answer_html import label
-from rag_assay.orchestration.web.languages import LANGUAGES, PARAMETER, Language, language_here, words_in
+from rag_assay.orchestration.web.languages import (
+    LANGUAGES,
+    PARAMETER,
+    Language,
+    app_texts,
+    language_here,
+    words_in,
+)
 from rag_assay.orchestration.web.look import add_styles, dress
 from rag_assay.orchestration.web.no_study import show_no_study
 from rag_assay.orchestration.web.page_context import (
@@ -34,17 +41,7 @@ if TYPE_CHECKING:
 
     from rag_assay.warehouse.paths import Home
 
-TEXTS = {
-    "verdict": ("Verdict", "Ergebnis"),
-    "questions": ("Questions", "Fragen"),
-    "compare": ("Compare", "Vergleich"),
-    "documents": ("Documents", "Dokumente"),
-    "review": ("Review", "Bewerten"),
-    "chat": ("Chat", "Chat"),
-    "monitor": ("Monitor", "Betrieb"),
-    "study": ("Study", "Studie"),
-    "loading": ("Loading …", "Wird geladen …"),
-}
+TEXTS = app_texts("frame")
 
 
 def main() -> None:

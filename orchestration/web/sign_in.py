@@ -17,7 +17,7 @@ import streamlit as st
 
 from rag_assay.orchestration.authentication import SecretVerifier, TooManyAttemptsError, equal, make_room
 from rag_assay.orchestration.settings import Settings
-from rag_assay.orchestration.web.languages import Language
+from rag_assay.orchestration.web.languages import Language, app_texts, words_in
 from rag_assay.warehouse.paths import Home
 
 _log = logging.getLogger("assay.pages")
@@ -67,20 +67,7 @@ class PasswordGate:
 
 
 _IN, _TICKET, _WRONG, _KEEPER = "is_in", "ticket", "wrong_password", "keeper"
-_WORDS: dict[Language, tuple[str, str, str, str]] = {
-    "en": (
-        "Password",
-        "Open",
-        "That is not the password.",
-        "Too many wrong passwords. Try again in {} s.",
-    ),
-    "de": (
-        "Passwort",
-        "Öffnen",
-        "Das ist nicht das Passwort.",
-        "Zu viele falsche Passwörter. In {} s noch einmal versuchen.",
-    ),
-}
+TEXTS = app_texts("sign_in")
 
 
 @cache
@@ -114,12 +101,14 @@ def let_in(language: Language) -> bool:
 
 
 def _ask(gate: PasswordGate, language: Language) -> None:
-    label, button, wrong, locked = _WORDS[language]
+    words = words_in(TEXTS, language)
     with st.container(key="gate"), st.form("password_form", clear_on_submit=True, border=True):
-        st.text_input(label, type="password", key="typed_password", autocomplete="current-password")
-        st.form_submit_button(button, type="primary", on_click=_enter, args=(gate,))
+        st.text_input(
+            words("password"), type="password", key="typed_password", autocomplete="current-password"
+        )
+        st.form_submit_button(words("open"), type="primary", on_click=_enter, args=(gate,))
         if (seconds := st.session_state.pop(_WRONG, None)) is not None:
-            st.error(locked.format(seconds) if seconds else wrong)
+            st.error(words("locked", seconds=seconds) if seconds else words("wrong"))
 
 
 def _enter(gate: PasswordGate) -> None:

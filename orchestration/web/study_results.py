@@ -17,7 +17,7 @@ from rag_assay.evals.study.study import Study
 from rag_assay.evals.successive_halving.records import narrow_study
 from rag_assay.orchestration.web.address_state import choose_one, switch
 from rag_assay.orchestration.web.board import looking, or_trouble
-from rag_assay.orchestration.web.languages import Texts, app_texts, language_here, words_in
+from rag_assay.orchestration.web.languages import app_texts, language_here, words_in
 from rag_assay.orchestration.web.page_context import PageContext
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.paths import Home
@@ -36,7 +36,7 @@ def report_of(context: PageContext) -> ReportData | None:
     return read_or_tell(lambda: _report(context.reference, context.workspace, stamp_of(context)))
 
 
-READING: Texts = {"reading": ("Reading the results …", "Die Ergebnisse werden gelesen …")}
+READING = app_texts("study_results")
 BASES = app_texts("study_results_bases")
 
 

@@ -17,7 +17,7 @@ from rag_assay.orchestration.web.board import or_trouble
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.components.result_views import show_sections
 from rag_assay.orchestration.web.dagster_link import dagster_url
-from rag_assay.orchestration.web.languages import Words
+from rag_assay.orchestration.web.languages import Words, app_texts
 from rag_assay.orchestration.web.no_study import show_no_study
 from rag_assay.orchestration.web.outcomes import TEXTS as OUTCOMES
 from rag_assay.orchestration.web.outcomes import outcome
@@ -34,81 +34,8 @@ _ALERTS = 20
 _CELLS = 60  # pipelines that the progress of is shown
 VIEWS = ("runs", "changes", "usage")
 
-TEXTS = {
-    "title": ("Monitor", "Betrieb"),
-    "view": ("Show", "Zeigen"),
-    "runs": ("Runs", "Läufe"),
-    "usage": ("Usage", "Nutzung"),
-    "changes": ("What changed", "Was sich änderte"),
-    "one_result": (
-        "{study} has one result. What changed is shown after the next run.",
-        "{study} hat ein Ergebnis. Nach dem nächsten Lauf steht hier, was sich änderte.",
-    ),
-    "changes_of": (
-        "The last result compared with the previous one",
-        "Das letzte Ergebnis gegen das davor",
-    ),
-    "running": (
-        "A run is under way: {command} (process {process}). This page follows it.",
-        "Ein Lauf ist im Gange: {command} (Prozess {process}). Diese Seite folgt ihm.",
-    ),
-    "complete": (
-        "Up to date. Last result: {at} UTC.",
-        "Auf dem neuesten Stand. Letztes Ergebnis: {at} UTC.",
-    ),
-    "unfinished": (
-        "Nothing is running. {done} of {n} results are built; `assay run {study}` builds the others.",
-        "Zurzeit läuft nichts. {done} von {n} Ergebnissen sind fertig; `assay run {study}` macht weiter.",
-    ),
-    "stages": ("Stages", "Stufen"),
-    "stages_about": (
-        "Results of each stage that are built from the current inputs.",
-        "Ergebnisse jeder Stufe, die aus den jetzigen Eingaben entstanden sind.",
-    ),
-    "cells": ("Pipelines", "Pipelines"),
-    "cells_about": (
-        "Which stages of a pipeline are built, and how its answers ended.",
-        "Welche Stufen einer Pipeline fertig sind, und wie ihre Antworten endeten.",
-    ),
-    "cells_more": ("The first {n} of {of}.", "Die ersten {n} von {of}."),
-    "pipeline": ("Pipeline", "Pipeline"),
-    "endings": ("How answers ended", "Ausgang der Antworten"),
-    "done": ("built", "fertig"),
-    "open": ("to do", "offen"),
-    "crawls": ("Crawls", "Crawls"),
-    "alerts": ("Alerts", "Meldungen"),
-    "no_alerts": ("No alert so far.", "Bisher keine Meldung."),
-    "dagster": ("Open Dagster", "Dagster öffnen"),
-    "no_dagster": (
-        "For logs and events of runs, start the Dagster UI: `assay dev`, or `dagster dev` in your project.",
-        "Protokolle der Läufe zeigt Dagster: `assay dev`, oder `dagster dev` im eigenen Projekt.",
-    ),
-    "kind_run": ("run", "Lauf"),
-    "kind_check": ("check", "Prüfung"),
-    "kind_best": ("new best pipeline", "neue beste Pipeline"),
-    "kind_leader": ("new leader", "neuer Erster"),
-    "kind_budget": ("budget", "Budget"),
-    "kind_test": ("test", "Test"),
-}
-
-STAGES = {
-    "pages": ("pages", "Seiten"),
-    "documents": ("documents", "Dokumente"),
-    "chunks": ("chunks", "Chunks"),
-    "enrichments": ("enrichments", "Anreicherungen"),
-    "embeddings": ("embeddings", "Embeddings"),
-    "indexes": ("indexes", "Indexe"),
-    "questions": ("questions", "Fragen"),
-    "rankings": ("rankings", "Ranglisten"),
-    "answers": ("answers", "Antworten"),
-    "judgements": ("judgements", "Urteile"),
-    "scores": ("scores", "Werte"),
-    "leaderboard": ("leaderboard", "Bestenliste"),
-    "annotations": ("annotations", "Bewertungen"),
-    "human_estimates": ("human estimates", "Schätzungen"),
-    "judge_cards": ("judge cards", "Judge-Karten"),
-    "report": ("report", "Bericht"),
-}
+TEXTS = app_texts("monitor")
+STAGES = app_texts("monitor_stages")
 """Stages by name; those of other packages keep their own names."""
 
 

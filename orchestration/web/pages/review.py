@@ -27,14 +27,7 @@ from rag_assay.warehouse.human_scores import HumanScore, HumanScores, annotator_
 SHEETS = ("board",)
 VIEWS = ("rate", "users", "tags", "agreement")
 SCORING = app_texts("annotation")
-TEXTS = {
-    "view": ("Show", "Zeigen"),
-    "rate": ("Rate answers", "Antworten bewerten"),
-    "users": ("Questions of users", "Fragen von Nutzern"),
-    "agreement": ("Agreement and judges", "Einigkeit und Richter"),
-    "preparing": ("Choosing the answers to rate …", "Die Antworten werden ausgewählt …"),
-    "tags": ("Failure tags", "Fehlergründe"),
-}
+TEXTS = app_texts("review")
 _PREPARING = threading.Lock()
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import polars as pl
 
 from rag_assay.evals.reporting.display import MISSING, count, number, percent
-from rag_assay.orchestration.web.languages import Words, several, words_in
-from rag_assay.orchestration.web.usage.translations import TEXTS
+from rag_assay.orchestration.web.languages import Words, app_texts, several, words_in
 
 Row = Mapping[str, Any]
+TEXTS = app_texts("usage")
 ENGLISH = words_in(TEXTS, "en")
 RANGES: Mapping[str, int | None] = {"7 days": 7, "30 days": 30, "90 days": 90, "All": None}
 """What the address calls a range of days -> how many, today included; None: all."""

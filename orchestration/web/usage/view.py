@@ -12,9 +12,8 @@ from rag_assay.orchestration.web.board import looking, or_trouble
 from rag_assay.orchestration.web.languages import Words
 from rag_assay.orchestration.web.page_context import PageContext
 from rag_assay.orchestration.web.sign_in import page_home
-from rag_assay.orchestration.web.usage.labels import RANGES, days_of
+from rag_assay.orchestration.web.usage.labels import RANGES, TEXTS, days_of
 from rag_assay.orchestration.web.usage.panels import show_panels
-from rag_assay.orchestration.web.usage.translations import TEXTS
 from rag_assay.warehouse.conversation_tables import write_conversations
 from rag_assay.warehouse.tables import use_database
 from rag_assay.warehouse.usage import FIRST, Usage, UsageChoices, UsageFilter, choices, usage
