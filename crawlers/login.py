@@ -53,7 +53,6 @@ class Credentials:
         return [*self._headers, "Cookie"]
 
     def apply(self, request: Request) -> None:
-        """Set the headers of a request; remove them if it goes to another origin, as after a redirect."""
         for name in self.names:
             request.headers.pop(name, None)
         if origin_of(request.url) == self.origin:
@@ -80,8 +79,8 @@ class Credentials:
                     self._cookies.pop(name, None)
 
 
-class LoginMiddleware:
-    """The last middleware before the network, so that no other middleware sees the secrets."""
+class OfCrawler:
+    """What Scrapy makes once for a crawl: a middleware, an extension or a pipeline."""
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
@@ -89,6 +88,10 @@ class LoginMiddleware:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         return cls(crawler)
+
+
+class LoginMiddleware(OfCrawler):
+    """The last middleware before the network, so that no other middleware sees the secrets."""
 
     def process_request(self, request: Request) -> None:
         if (credentials := self._credentials()) is None:

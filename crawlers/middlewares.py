@@ -18,6 +18,7 @@ from scrapy.http import Headers, Response
 from scrapy.responsetypes import responsetypes
 from scrapy.robotstxt import RobotParser
 
+from rag_assay.crawlers.login import OfCrawler
 from rag_assay.crawlers.markup import content_type_of
 from rag_assay.crawlers.spiders.base import SiteSpider, is_unreachable, reason_of, sitemaps_in, spider_of
 from rag_assay.crawlers.store import Followed
@@ -73,23 +74,19 @@ class RobotsMiddleware(RobotsTxtMiddleware):
         waiting.callback(unread)
 
 
-class _OfCrawler:
-    def __init__(self, crawler: Crawler) -> None:
-        self.crawler = crawler
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        return cls(crawler)
-
-
-class HeadersExtension(_OfCrawler):
-    """Stops a download at its headers where the body could not be used, so that no image is downloaded."""
+class CrawlExtension(OfCrawler):
+    """Counts the bytes of all bodies, refused ones too, stops downloads that are of no use, and keeps to the
+    Crawl-delay of a robots.txt where it is longer than the source's own delay.
+    """
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        crawler.signals.connect(self.headers_received, signals.headers_received)
+        self._agent = crawler.settings["ROBOTSTXT_USER_AGENT"]
+        for heard in (self.headers_received, self.bytes_received, self.robots_parsed):
+            crawler.signals.connect(heard, getattr(signals, heard.__name__))
 
     def headers_received(self, headers: Headers, request: Request) -> None:
+        """Stop a download at its headers where the body could not be used, as that of an image."""
         spider = spider_of(self.crawler)
         if spider is None or is_robots(request) or request.meta.keys() & {"login", "subrequest"}:
             return
@@ -97,26 +94,9 @@ class HeadersExtension(_OfCrawler):
         if kind and not spider.is_readable(kind, request.url):
             raise StopDownload(fail=False)
 
-
-class BytesExtension(_OfCrawler):
-    """Counts the bytes of all bodies as they come in, those of refused pages too."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        super().__init__(crawler)
-        crawler.signals.connect(self.bytes_received, signals.bytes_received)
-
     def bytes_received(self, data: bytes) -> None:
         if spider := spider_of(self.crawler):
             spider.received_bytes += len(data)
-
-
-class CrawlDelayExtension(_OfCrawler):
-    """Keeps to the Crawl-delay of a robots.txt where it is longer than the source's own delay."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        super().__init__(crawler)
-        self._agent = crawler.settings["ROBOTSTXT_USER_AGENT"]
-        crawler.signals.connect(self.robots_parsed, signals.robots_parsed)
 
     def robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
         wanted = robotparser.crawl_delay(self._agent)
@@ -155,7 +135,7 @@ class SeenInThisCrawl(RFPDupeFilter):
         )
 
 
-class RevalidateMiddleware(_OfCrawler):
+class RevalidateMiddleware(OfCrawler):
     """Requests stored pages conditionally, and answers 304 from the store.
 
     Spiders see a full response either way, so the links of unchanged pages are followed too.
@@ -183,7 +163,6 @@ class RevalidateMiddleware(_OfCrawler):
         return None
 
     def process_response(self, request: Request, response: Response) -> Response | Request:
-        """Turn 304 into the known page; where its file is damaged, ask again without a condition."""
         is_conditional = any(header in request.headers for header, _ in _VALIDATORS)
         if response.status != 304 or not is_conditional:
             return response  # a 304 without a conditional request is a failed page
@@ -226,7 +205,7 @@ class RevalidateMiddleware(_OfCrawler):
         return Followed(url, row["content_type"], row["etag"], row["last_modified"], body)
 
 
-class RedirectBoundsMiddleware(_OfCrawler):
+class RedirectBoundsMiddleware(OfCrawler):
     """Turns a redirect to where the source does not lead, or in a circle, into a failure with that reason."""
 
     def __init__(self, crawler: Crawler) -> None:
@@ -271,7 +250,7 @@ def _target(request: Request, location: bytes) -> str:
         return ""
 
 
-class BackOffMiddleware(_OfCrawler):
+class BackOffMiddleware(OfCrawler):
     """Slows down for a host that answers 429 or 503 with Retry-After, until it answers again.
 
     AutoThrottle speeds up again by itself; a crawl without a delay has none, so its old pace is put back.
@@ -283,7 +262,6 @@ class BackOffMiddleware(_OfCrawler):
         self._before: dict[str, tuple[float, float, int]] = {}  # host -> end of the wait, its pace before
 
     def process_response(self, request: Request, response: Response) -> Response:
-        """Raise the delay of the host to its Retry-After, one minute at most."""
         host = urlsplit(request.url).hostname or ""
         slot = self.crawler.engine.downloader.slots.get(host)
         wanted = (response.headers.get("Retry-After") or b"").decode("latin-1").strip()

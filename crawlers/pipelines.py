@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import fields
-from typing import Any, Self
+from typing import Any
 
 from scrapy import signals
 from scrapy.crawler import Crawler
 
 from rag_assay.crawlers.crawl import close, summary
 from rag_assay.crawlers.items import Page
+from rag_assay.crawlers.login import OfCrawler
 from rag_assay.crawlers.spiders.base import spider_of
 from rag_assay.crawlers.store import PageStore
 from rag_assay.warehouse.paths import home
@@ -18,18 +19,13 @@ from rag_assay.warehouse.paths import home
 PROGRESS_SECONDS = 10
 
 
-class StorePipeline:
+class StorePipeline(OfCrawler):
     """Stores each page as it comes. Under `scrapy crawl`, which gives no store, it opens one of its own."""
 
     def __init__(self, crawler: Crawler) -> None:
-        self.crawler = crawler
+        super().__init__(crawler)
         self._reported_at = time.monotonic()
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        pipeline = cls(crawler)
-        crawler.signals.connect(pipeline.spider_closed, signals.spider_closed)
-        return pipeline
+        crawler.signals.connect(self.spider_closed, signals.spider_closed)
 
     def open_spider(self) -> None:
         spider = spider_of(self.crawler)

@@ -12,12 +12,13 @@ import shutil
 from collections import OrderedDict
 from contextlib import suppress
 from importlib.util import find_spec
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from scrapy import Request, Selector, signals
 from scrapy.crawler import Crawler
 from scrapy.http import HtmlResponse, Response
 
+from rag_assay.crawlers.login import OfCrawler
 from rag_assay.crawlers.markup import content_type_of, is_scripts_only
 from rag_assay.crawlers.spiders.base import SiteSpider, is_html, spider_of
 from rag_assay.warehouse.errors import InputError
@@ -51,7 +52,6 @@ class _Answer(NamedTuple):
 
 
 def why_none() -> str | None:
-    """Return what is missing for rendering, or None."""
     if find_spec("playwright") is None:
         return "rendering needs the extra `render` of rag-assay, or `pip install playwright`"
     if not any(map(shutil.which, BROWSERS)):
@@ -59,19 +59,14 @@ def why_none() -> str | None:
     return None
 
 
-class RenderMiddleware:
+class RenderMiddleware(OfCrawler):
     """Replaces a page that holds nothing but scripts by what they make of it; with `always`, every page."""
 
     def __init__(self, crawler: Crawler) -> None:
-        self.crawler = crawler
+        super().__init__(crawler)
         self._browser = _Browser(crawler)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        middleware = cls(crawler)
-        crawler.signals.connect(middleware._browser.close, signals.spider_closed)
-        crawler.signals.connect(middleware._begin, signals.spider_opened)
-        return middleware
+        crawler.signals.connect(self._browser.close, signals.spider_closed)
+        crawler.signals.connect(self._begin, signals.spider_opened)
 
     def _begin(self) -> None:
         spider = spider_of(self.crawler)
@@ -197,7 +192,6 @@ class _Visit:
         self._last = asyncio.get_running_loop().time()
 
     async def quiet(self) -> None:
-        """Wait until the page has sent no request for `QUIET` seconds."""
         loop = asyncio.get_running_loop()
         while self._under_way or loop.time() - self._last < QUIET:
             await asyncio.sleep(QUIET / 5)

@@ -68,9 +68,7 @@ DOWNLOADER_MIDDLEWARES = {
 }
 EXTENSIONS = {
     "scrapy.extensions.spiderstate.SpiderState": None,
-    "rag_assay.crawlers.middlewares.HeadersExtension": 100,
-    "rag_assay.crawlers.middlewares.CrawlDelayExtension": 110,
-    "rag_assay.crawlers.middlewares.BytesExtension": 120,
+    "rag_assay.crawlers.middlewares.CrawlExtension": 100,
 }
 ITEM_PIPELINES = {"rag_assay.crawlers.pipelines.StorePipeline": 100}
 LOG_LEVEL = "INFO"

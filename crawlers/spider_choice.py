@@ -36,7 +36,6 @@ class _UnseenError(Exception):
 
 
 def spider_for(url: str, delay: float = 1.0) -> SpiderChoice:
-    """Look at a site, as robots.txt allows, and choose the spider for it."""
     headers = {"User-Agent": AGENT, **ENCODINGS}
     with limit(httpx.Client(headers=headers, timeout=SECONDS, trust_env=False)) as client:
         try:

@@ -287,7 +287,6 @@ class PageStore:
         self.close()
 
     def merge_journal(self) -> int:
-        """Merge the journal into the manifest and remove it; return its number of lines."""
         self._rows = self._known()
         self._origin = origin_of(self.home, self.source)
         self._changed = False

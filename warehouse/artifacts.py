@@ -96,7 +96,6 @@ class ArtifactStore:
         return newest
 
     def commit(self, artifact: Artifact) -> Artifact:
-        """Record the files in the artifact's `folder` as whole, and let its key point at them."""
         place = self.place(artifact.stage, artifact.identity)
         record = read_record(place / RECORD, artifact.stage, artifact.identity)
         name = record.folder if record else ""

@@ -105,7 +105,6 @@ class CallJournal:
         return call_id in self._places
 
     def line(self, call_id: str) -> bytes | None:
-        """Return the last line of an id that was there at the last `refresh`."""
         with self._lock:
             place = self._places.get(call_id)
             if place is None or self._handle is None:
@@ -280,7 +279,6 @@ class CallCache:
         self._note(costs)
 
     def forget(self, call_ids: Iterable[str]) -> None:
-        """Forget replies, so that calls are made again; their costs are kept."""
         for call_id in call_ids:
             gone = b'{"call_id": "' + call_id.encode() + b'"}'  # no record: it has no digest
             if self._mirror is None:

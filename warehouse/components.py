@@ -125,7 +125,6 @@ def one_of(annotation: Any) -> OneOf | None:
 
 
 def as_written(part: Component, *, exclude_none: bool = False) -> dict[str, dict[str, Any]]:
-    """Return a part as a study would write it: `{kind: {its parameters}}`."""
     return {part.kind: part.model_dump(mode="json", exclude_none=exclude_none)}
 
 

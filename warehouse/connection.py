@@ -149,7 +149,6 @@ class _Instance:
         self._uses: dict[str, tuple[str, int]] = {}  # file -> the name it is attached by, number of uses
 
     def attach(self, path: Path) -> str:
-        """Attach a file, unless it is attached, and return its real path; raises what DuckDB does."""
         file = os.path.realpath(path)
         with self._lock:
             name, count = self._uses.get(file, ("", 0))

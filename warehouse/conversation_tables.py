@@ -22,7 +22,7 @@ from rag_assay.warehouse.conversations import (
 )
 from rag_assay.warehouse.errors import LockedError
 from rag_assay.warehouse.parquet import frame
-from rag_assay.warehouse.schemas import UTC_TIME, Schema
+from rag_assay.warehouse.schemas import CHAT_FEEDBACK, CHAT_VOTES, CONVERSATIONS, UTC_TIME, Schema
 
 if TYPE_CHECKING:
     import duckdb
@@ -30,15 +30,6 @@ if TYPE_CHECKING:
     from rag_assay.warehouse.paths import Home
 
 _WHOSE: Schema = {"study": pl.String, "conversation_id": pl.String}
-CONVERSATIONS: Schema = {
-    **_WHOSE,
-    "person": pl.String,  # who asks, as they called themselves; empty: not given
-    "place": pl.String,  # chat | terminal | demo
-    "title": pl.String,
-    "begun_at": UTC_TIME,
-    "size": pl.Int64,  # of the file that these rows are of, in bytes
-    "changed_ns": pl.Int64,  # when that was written last
-}
 _TYPES: dict[Any, Any] = {bool: pl.Boolean, int: pl.Int64, float: pl.Float64, AwareDatetime: UTC_TIME}
 _OF_TURN = (
     *("number", "at", "cell", "side", "question", "language", "asked_at", "question_id", "status", "reason"),
@@ -64,25 +55,6 @@ _OF: Schema = {"turn_id": pl.String, **_WHOSE}
 CHAT_TURNS: Schema = {**_OF, **_columns(Turn, _OF_TURN), "is_demo": pl.Boolean}
 CHAT_PASSAGES: Schema = {**_OF, **_columns(ShownPassage, _OF_PASSAGE)}
 CHAT_UNDERSTOOD: Schema = {**_OF, **_columns(StoredInterpretation, _OF_UNDERSTOOD)}
-CHAT_FEEDBACK: Schema = {
-    "feedback_id": pl.String,
-    **_WHOSE,
-    "turn_id": pl.String,
-    "at": UTC_TIME,
-    "thumbs": pl.Int64,  # 1 up, -1 down, 0 taken back
-    "comment": pl.String,
-}
-CHAT_VOTES: Schema = {
-    "vote_id": pl.String,
-    **_WHOSE,
-    "number": pl.Int64,
-    "at": UTC_TIME,
-    "a": pl.String,  # the turns, whose cells are …
-    "b": pl.String,
-    "a_cell": pl.String,
-    "b_cell": pl.String,
-    "preferred": pl.String,  # a | b | tie
-}
 TABLES: dict[str, Schema] = {
     "conversations": CONVERSATIONS,
     "chat_turns": CHAT_TURNS,
@@ -207,7 +179,6 @@ class ConversationSync(Closeable):
         self._thread.start()
 
     def changed(self) -> None:
-        """Say that a conversation has changed, or was deleted; returns at once."""
         self._changed.set()
 
     def close(self) -> None:

@@ -83,7 +83,6 @@ class QuestionAsked(ConversationRecord):
 
     @property
     def turn(self) -> str:
-        """Id of the turn of a question that was put to no cell."""
         return (self.again or self.record_id).removesuffix(ASKED)
 
 

@@ -36,7 +36,6 @@ class FailureTags:
         self.path = HumanScores(home).folder(study).with_name("tags.jsonl")
 
     def current(self) -> list[FailureTag]:
-        """Return the tags that were not taken back, the first one first."""
         found: dict[FailureTag, None] = {}
         spelt: dict[str, str] = {}  # two annotators may type a new tag at once
         for record in self._records():

@@ -12,29 +12,10 @@ import polars as pl
 
 from rag_assay.warehouse.journal import append, read_lines
 from rag_assay.warehouse.parquet import frame
-from rag_assay.warehouse.schemas import UTC_TIME, Schema
+from rag_assay.warehouse.schemas import HISTORY
 
 if TYPE_CHECKING:
     from rag_assay.warehouse.paths import Home
-
-HISTORY: Schema = {
-    "study": pl.String,
-    "number": pl.Int64,  # of the results of the study, from 1
-    "entry": pl.String,  # id of the line
-    "since": UTC_TIME,  # when the study came to have this result
-    "leaderboard": pl.String,  # identity
-    "run": pl.String,  # of Dagster; empty where the line was added later
-    "metric": pl.String,  # by which the cells are ranked
-    "leader": pl.String,  # NULL where no cell has a rank
-    "value": pl.Float64,  # and interval, of the leader by that metric
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "tied": pl.Int64,  # cells tied with the leader, itself included
-    "cells": pl.Int64,
-    "documents": pl.Int64,  # of the corpus
-    "questions": pl.Int64,
-    "details": pl.String,  # the line itself, as JSON
-}
 
 Record = dict[str, Any]
 ENTRY = "entry"

@@ -110,7 +110,6 @@ def _shown(value: object) -> str:
 
 
 def row_of(record: Mapping[str, Any], study: str) -> Row:
-    """Return a line that is a score as a row of `HUMAN_SCORES`, its time in UTC."""
     row: Row = {column: record.get(column) for column in HUMAN_SCORES}
     for name, value in row.items():
         if isinstance(value, str):

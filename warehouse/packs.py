@@ -112,7 +112,6 @@ class Packs:
     _keys: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
 
     def find(self, sha256: str, *, look_again: bool = True) -> bytes | None:
-        """Return the newest whole body of that SHA-256; None where there is none."""
         if not self._looked:
             self._refresh()
         body = self._found(sha256)
@@ -135,7 +134,6 @@ class Packs:
             return b""
 
     def _refresh(self) -> bool:
-        """Look at what is new in the folder; tell whether there was something."""
         self._looked = True
         found = []
         for path in sorted(self.folder.glob(f"*{SUFFIX}")):

@@ -98,7 +98,6 @@ def can_become(home: Home, source: str, origin: str) -> bool:
 
 
 def become(home: Home, source: str, origin: str) -> None:
-    """Let the kept manifest of an origin be that of the source again; that of the other one is kept."""
     keep_manifest(home, source, read_manifest(home, source, gone=True), origin_of(home, source))
     write_manifest(home, source, kept_manifest(home, source, origin), origin)
     share_pages(home, source)

@@ -12,9 +12,7 @@ _SCANS = "no text: images only; the source option `ocr` reads them"
 
 
 def why_not(body: bytes, *, scans: bool = False) -> str | None:
-    """Return why a PDF cannot be used: encrypted, truncated, damaged, of too many pages, without text. With
-    ``scans``, images are text.
-    """
+    """scans: images count as text"""
     import pypdfium2 as pdfium
 
     try:

@@ -63,7 +63,6 @@ class Registry(Mapping[str, type[Kind]], Generic[Kind]):
             self._add(getattr(kind, self._called), kind)
 
     def add_places(self, package: str, **places: str) -> None:
-        """Add kinds of our own by their names, each as `module:class` of a package, imported when needed."""
         for name, place in places.items():
             self._add(name, f"{package}.{place}")
 
@@ -97,7 +96,6 @@ class Registry(Mapping[str, type[Kind]], Generic[Kind]):
         return _entries(self.group)
 
     def broken(self, entry: EntryPoint) -> str | None:
-        """Return why an entry point of another package cannot be used; None where it can be."""
         if entry.name in self._built_in:
             reason = f"`{entry.name}` is a {self.sort} of rag-assay itself; give it another name"
             return f"{_who(self.sort, entry)} cannot be used: {reason}"

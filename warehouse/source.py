@@ -201,7 +201,6 @@ class Source(Strict):
         return digest([settings, sorted(self.start), str(root)])
 
     def content_of(self, url: str) -> str | None:
-        """Return the selector of a page's text; of several hosts that match, the longest one's."""
         if not isinstance(self.content, dict):
             return self.content
         host = urlsplit(url).hostname or ""
@@ -339,7 +338,6 @@ class Source(Strict):
 
     @property
     def login_origin(self) -> str | None:
-        """Scheme, host and port that the login is sent to; None without one."""
         if self.login is None:
             return None
         named = [url for url in self.start if self.login.host in {None, urlsplit(url).hostname}]

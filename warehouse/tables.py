@@ -131,7 +131,6 @@ def sync(
 
 
 def write_llm_calls(connection: duckdb.DuckDBPyConnection, home: Home) -> int:
-    """Add the LLM calls that the table lacks, or has as of another time; return how many."""
     rows = connection.execute("SELECT call_id, created_at AT TIME ZONE 'UTC' FROM llm_calls").fetchall()
     known = {call_id: at and at.replace(tzinfo=UTC) for call_id, at in rows}
     cache = CallCache(home)

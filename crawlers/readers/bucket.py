@@ -54,7 +54,6 @@ class Bucket(Folder):
             yield from failed
 
     def state(self, source: Source) -> str | None:
-        """Return None: only reading tells whether a bucket has changed."""
         return None
 
 

@@ -127,18 +127,10 @@ def unreadable(name: str, error: BaseException) -> Page:
 
 
 # What keeps a file from being read for a while, and says nothing of the file.
-_SHORT_OF = ("EIO", "EMFILE", "ENFILE", "ENOMEM", "ENOBUFS", "EAGAIN", "EINTR", "EBUSY")
-_NETWORK = (
-    "ESTALE",
-    "ETIMEDOUT",
-    "EHOSTDOWN",
-    "EHOSTUNREACH",
-    "ENETDOWN",
-    "ENETUNREACH",
-    "ENOTCONN",
-    "EREMOTEIO",
-)
-_PASSING = frozenset(getattr(errno, name) for name in (*_SHORT_OF, *_NETWORK) if hasattr(errno, name))
+_SHORT_OF = "EIO EMFILE ENFILE ENOMEM ENOBUFS EAGAIN EINTR EBUSY"
+_NETWORK = "ESTALE ETIMEDOUT EHOSTDOWN EHOSTUNREACH ENETDOWN ENETUNREACH ENOTCONN EREMOTEIO"
+_NAMES = f"{_SHORT_OF} {_NETWORK}".split()
+_PASSING = frozenset(getattr(errno, name) for name in _NAMES if hasattr(errno, name))
 
 
 def why_unreadable(error: BaseException) -> str:

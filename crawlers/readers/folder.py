@@ -29,6 +29,11 @@ from rag_assay.warehouse.office_packages import KINDS, VARIANTS, why_not
 from rag_assay.warehouse.pages import PASSING, decode
 from rag_assay.warehouse.source import Source
 
+_SOURCE_CODE = (
+    ".bash", ".c", ".cc", ".cpp", ".cs", ".css", ".cxx", ".ex", ".exs", ".go", ".h", ".hpp", ".java", ".jl",
+    ".js", ".jsx", ".kt", ".lua", ".mjs", ".php", ".pl", ".pm", ".proto", ".ps1", ".r", ".rb", ".rs",
+    ".scala", ".sh", ".sql", ".swift", ".tf", ".ts", ".tsx", ".vue", ".zig",
+)  # fmt: skip
 TYPES = {
     ".html": "text/html",
     ".htm": "text/html",
@@ -43,42 +48,7 @@ TYPES = {
     ".msg": "application/vnd.ms-outlook",
     ".xls": "application/vnd.ms-excel",
     **dict.fromkeys((".py", ".pyi"), "text/x-python"),
-    **dict.fromkeys(
-        (
-            *(
-                ".bash",
-                ".c",
-                ".cc",
-                ".cpp",
-                ".cs",
-                ".css",
-                ".cxx",
-                ".ex",
-                ".exs",
-                ".go",
-                ".h",
-                ".hpp",
-                ".java",
-            ),
-            *(
-                ".jl",
-                ".js",
-                ".jsx",
-                ".kt",
-                ".lua",
-                ".mjs",
-                ".php",
-                ".pl",
-                ".pm",
-                ".proto",
-                ".ps1",
-                ".r",
-                ".rb",
-            ),
-            *(".rs", ".scala", ".sh", ".sql", ".swift", ".tf", ".ts", ".tsx", ".vue", ".zig"),
-        ),
-        "text/x-source",
-    ),
+    **dict.fromkeys(_SOURCE_CODE, "text/x-source"),
 }
 # Files without passages are one document of this type. Packed files and Parquet hold passages only.
 DATA = {

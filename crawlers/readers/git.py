@@ -111,7 +111,6 @@ def _where(source: Source) -> str:
 
 
 def _check_tree(listing: str) -> dict[str, str]:
-    """Return the entries of a tree that are no files, with the reason; refuse a tree that is too large."""
     skipped: dict[str, str] = {}
     size = 0
     for entry in filter(None, listing.split("\0")):

@@ -29,7 +29,6 @@ class JsonLines(Reader):
     kind: ClassVar[str] = "jsonl"
 
     def read(self, source: Source) -> Iterator[Page]:
-        """Yield one page a passage: a line of a .jsonl file, or an item of the list in a .json file."""
         passages = Passages(source)
         for name, path in files_of(source, LINES + WHOLE):
             yield from items_of(name, path, source, passages)

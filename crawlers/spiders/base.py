@@ -74,7 +74,6 @@ class WholeBodiesMiddleware(HttpCompressionMiddleware):
     def process_response(
         self, request: Request, response: Response, spider: Any = None
     ) -> Request | Response:
-        """Return the response unpacked, or a retry; `IgnoreRequest` after too many."""
         try:
             return super().process_response(request, response)
         except TruncatedError as error:
@@ -572,7 +571,6 @@ class SiteSpider(scrapy.Spider):
             yield output
 
     def _leads_nowhere(self, outputs: list[Page | Request], pattern: str) -> bool:
-        """Return whether a page is stored and links only to pages with its own URL pattern."""
         onward = [one.url for one in outputs if isinstance(one, Request)]
         is_stored = any(isinstance(one, Page) and one.body is not None for one in outputs)
         return is_stored and all(pattern_of(url) == pattern for url in onward)

@@ -40,7 +40,6 @@ LINKS = "read, not stored: a third of its words or more are links, as on a list 
 
 
 def is_post(response: HtmlResponse) -> bool:
-    """Return whether a page without markup of an article reads as one and has a date."""
     return reads_as_text(response.selector) and is_dated(response)
 
 

@@ -14,7 +14,6 @@ Titles = Callable[[str], str]
 def choose_one(
     context: PageContext, name: str, label: str, options: Sequence[str], title: Titles, width: int = 300
 ) -> str:
-    """Show a list; return the option that the address names, else the first."""
     key = _begin(context, name, options[0], options)
     st.selectbox(
         label,
@@ -52,7 +51,6 @@ def switch(
 def choose_many(
     context: PageContext, name: str, label: str, options: Sequence[str], title: Titles, first: Sequence[str]
 ) -> list[str]:
-    """Show a list to choose several of; return those that the address names, else ``first``."""
     key = f"at_{name}"
     known = [one for one in dict.fromkeys(context.get_all(name)) if one in options]
     st.session_state[key] = known or list(first)
@@ -63,7 +61,6 @@ def choose_many(
 
 
 def type_words(context: PageContext, name: str, label: str, width: int = 220) -> str:
-    """Show a field for words; return those of the address."""
     key = _begin(context, name, "")
     st.text_input(label, key=key, width=width, on_change=_keep, args=(context, name, ""))
     return str(st.session_state[key])

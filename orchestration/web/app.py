@@ -82,7 +82,6 @@ def _show(name: str, pages: dict[str, StreamlitPage], language: Language) -> Non
 
 @cache
 def page_module(name: str) -> ModuleType:
-    """Return the module of a page, imported when it is first shown."""
     return import_module(f"rag_assay.orchestration.web.pages.{name}")
 
 

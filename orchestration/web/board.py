@@ -32,7 +32,6 @@ _TURN = threading.Lock()
 
 @contextmanager
 def looking() -> Iterator[Say]:
-    """Look into DuckDB in the block, which is given what tells the person whom it waits for."""
     place, words = st.empty(), _words()
 
     def say(why: str) -> None:
@@ -55,7 +54,6 @@ def _words() -> Words:
 
 
 def or_trouble(look: Callable[[], T]) -> T | None:
-    """Return what a look found; None where it failed, and the page says why."""
     try:
         return look()
     except AssayError as error:
@@ -66,7 +64,6 @@ def or_trouble(look: Callable[[], T]) -> T | None:
 
 @contextmanager
 def section(key: str, title: str, about: str) -> Iterator[None]:
-    """Show a panel: its title, and a sentence of what it shows."""
     with st.container(key=f"panel_{key}", border=True):
         st.header(title, anchor=False)
         st.caption(label(about, 600))

@@ -20,7 +20,6 @@ app_texts = partial(read_texts, name="texts.yaml", package="rag_assay.orchestrat
 
 
 def table_in(texts: Texts, language: Language) -> dict[str, str]:
-    """Return all texts in a language, as format strings: for the scripts of a page."""
     at = get_args(Language).index(language)
     return {name: both[at] for name, both in texts.items()}
 
@@ -42,7 +41,6 @@ def language_of(wanted: str | None, locale: str | None) -> Language:
 
 
 def language_here() -> Language:
-    """Return the language of the page that is shown."""
     import streamlit as st
 
     return language_of(st.query_params.get(PARAMETER), st.context.locale)

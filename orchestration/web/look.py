@@ -1,23 +1,9 @@
-"""One look for all pages: what Streamlit is started with, and what each page begins with."""
+"""One look for all pages: what each page begins with."""
 
 from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-
-LIGHT = {"primaryColor": "#0b5a86", "backgroundColor": "#ffffff", "secondaryBackgroundColor": "#f5f7f8"}
-DARK = {"primaryColor": "#62b3e4", "backgroundColor": "#13171b", "secondaryBackgroundColor": "#1b2126"}
-"""Colours of Streamlit's own widgets; those of everything else stand in `look.css`."""
-
-
-def theme_options() -> dict[str, str]:
-    """Return Streamlit's options that give its widgets our colours; light or dark is the system's choice."""
-    themes = {"light": {**LIGHT, "textColor": "#1a2026"}, "dark": {**DARK, "textColor": "#e3e8ec"}}
-    return {
-        f"theme.{theme}.{name}": colour
-        for theme, colours in themes.items()
-        for name, colour in colours.items()
-    }
 
 
 def dress(title: str, *sheets: str) -> None:
@@ -32,7 +18,6 @@ def dress(title: str, *sheets: str) -> None:
 
 
 def add_styles(*sheets: str) -> None:
-    """Give the page style sheets."""
     import streamlit as st
 
     if sheets:

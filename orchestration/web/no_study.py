@@ -12,7 +12,6 @@ NO_STUDY = app_texts("no_study")
 
 
 def show_no_study(context: PageContext) -> None:
-    """Say that the workspace has no study, or not the one that the address names."""
     words, wanted = context.words(NO_STUDY), context.get(STUDY)
     with st.container(key="trouble"):
         st.info(words("unknown_study", name=label(wanted)) if wanted else words("no_study"))

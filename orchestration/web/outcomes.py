@@ -8,5 +8,4 @@ TEXTS = app_texts("outcomes")
 
 
 def outcome(code: str, words: Words) -> str:
-    """Return a status, or the reason of a question without an answer, in words."""
     return words(code) if code in TEXTS else code.replace("_", " ")

@@ -48,7 +48,6 @@ class UiOptions:
 
 @cache
 def options_here() -> UiOptions:
-    """Return the options of this server."""
     return UiOptions(**json.loads(sys.argv[1]))
 
 
@@ -98,7 +97,6 @@ class PageContext:
 
     @property
     def reference(self) -> str:
-        """The name or path that finds the study's file."""
         return self.options.reference if self.study == self.options.study else self.study
 
     def words(self, texts: Texts) -> Words:
@@ -121,7 +119,6 @@ class PageContext:
         set_address(**to)
 
     def address(self, **query: str | Sequence[str] | None) -> dict[str, str | list[str]]:
-        """Return the parameters that every page has, and further ones."""
         kept = {name: self.get(name) for name in KEPT}
         kept[STUDY] = self.study
         return {
@@ -141,13 +138,11 @@ class PageContext:
         help: str | None = None,  # noqa: A002 -- Streamlit's name
         **query: str | Sequence[str] | None,
     ) -> None:
-        """Show a link to a page, which keeps study, name and language."""
         import streamlit as st
 
         st.page_link(self.pages[page], label=label, icon=icon, help=help, query_params=self.address(**query))
 
     def go(self, page: str, **query: str | Sequence[str] | None) -> None:
-        """Open a page; ends this run."""
         import streamlit as st
 
         st.switch_page(self.pages[page], query_params=self.address(**query))

@@ -9,47 +9,32 @@ import socket
 import subprocess
 import sys
 import time
+import tomllib
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rag_assay.orchestration.loopback import is_loopback, url_of
-from rag_assay.orchestration.web.look import theme_options
 from rag_assay.warehouse.errors import AssayError, InputError
 from rag_assay.warehouse.processes import end_process
 
 FIRST_PORT, TRIED = 8501, 100
 _SCRIPT = Path(__file__).with_name("entry") / "ui.py"
+_OPTIONS = Path(__file__).with_name("streamlit.toml")
 _PATIENCE = 60.0  # seconds until a server that does not answer is given up
 _GRACE = 3.5  # seconds to end in, fewer than this process has after a signal
 _LOOK = 0.2  # seconds between two looks at the process
 
-QUIET: Mapping[str, object] = {
-    "browser.gatherUsageStats": False,
-    "client.disableDataExport": True,  # files are ours, in which no text is a formula
-    "client.showErrorDetails": "none",
-    "client.showErrorLinks": False,
-    "client.toolbarMode": "minimal",
-    "client.showSidebarNavigation": False,
-    "global.developmentMode": False,
-    "logger.hideWelcomeMessage": True,
-    "logger.level": "error",
-    "runner.magicEnabled": False,
-    "runner.postScriptGC": False,
-    "server.enableAgentApi": False,
-    "server.enableCORS": True,
-    "server.enableStaticServing": False,
-    "server.enableXsrfProtection": True,
-    "server.fileWatcherType": "none",
-    "server.headless": True,
-    "server.maxUploadSize": 1,
-    "server.runOnSave": False,
-    "server.showEmailPrompt": False,
-    "ui.hideTopBar": True,
-}
-"""Nothing is counted, watched, opened or shown that is not ours; no garbage is collected after each event."""
+
+def _flat(options: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
+    """Return options of nested sections by their names, as in `theme.dark.textColor`."""
+    found: dict[str, object] = {}
+    for name, value in options.items():
+        found |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+    return found
 
 
 @dataclass(frozen=True)
@@ -68,16 +53,14 @@ class Site:
 
     @property
     def url(self) -> str:
-        """Where a browser on this machine finds it."""
         return f"{url_of(self.host, self.port)}/"
 
     @property
     def options(self) -> dict[str, object]:
-        """Streamlit's options, which go before all that its own files say."""
         where: dict[str, object] = {"server.address": self.host, "server.port": self.port}
         if is_loopback(self.host):  # or else a page of the internet could have its own name lead here
             where["server.allowedHosts"] = ["127.0.0.1", "localhost", "[::1]", "::1", self.host]
-        return {**QUIET, **theme_options(), **where}
+        return {**_flat(tomllib.loads(_OPTIONS.read_text("utf-8"))), **where}
 
     @property
     def command(self) -> list[str]:
@@ -128,7 +111,6 @@ class Server:
 
 @contextmanager
 def serve_script(site: Site) -> Iterator[Server]:
-    """Start a page's process, and end it."""
     server = Server(site)
     try:
         yield server
@@ -137,7 +119,6 @@ def serve_script(site: Site) -> Iterator[Server]:
 
 
 def free_port(host: str, wanted: int | None) -> int:
-    """Return the wanted port, or else the first free one from 8501 on."""
     reason = ""
     for port in [wanted] if wanted else range(FIRST_PORT, FIRST_PORT + TRIED):
         try:

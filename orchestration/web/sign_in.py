@@ -43,7 +43,6 @@ class PasswordGate:
 
     @property
     def is_open(self) -> bool:
-        """Whether no password is needed."""
         return self._password is None
 
     def enter(self, password: str, address: str | None = None) -> str | None:
@@ -72,19 +71,16 @@ TEXTS = app_texts("sign_in")
 
 @cache
 def page_home() -> Home:
-    """Return the workspace of a page's process."""
     return Home(Settings().place())
 
 
 @cache
 def gate_here() -> PasswordGate:
-    """Return the gate of this server; all its sessions stand before the same one."""
     secret = Settings().ui_password
     return PasswordGate(secret.get_secret_value() if secret else None)
 
 
 def let_in(language: Language) -> bool:
-    """Return whether this session may see the app; show what asks for the password where it may not."""
     gate = gate_here()
     if gate.is_open:
         return True

@@ -27,12 +27,10 @@ T = TypeVar("T")
 
 
 def matrix_of(context: PageContext) -> QuestionMatrix | None:
-    """Return the questions by pipelines; None where they cannot be shown, and the page says why."""
     return read_or_tell(lambda: _matrix(context.reference, context.workspace, stamp_of(context)))
 
 
 def report_of(context: PageContext) -> ReportData | None:
-    """Return what the report shows, without journeys; None where it cannot be, and the page says why."""
     return read_or_tell(lambda: _report(context.reference, context.workspace, stamp_of(context)))
 
 

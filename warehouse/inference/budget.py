@@ -173,7 +173,6 @@ class Budget:
 
     @property
     def refusal(self) -> str:
-        """Why no further call is allowed, in one sentence that names the cap."""
         reached = self.caps.reached(self.spent)
         if self.within is not None and not reached.in_words():
             return self.within.refusal
@@ -228,7 +227,6 @@ class Budgets:
         self._lock = threading.Lock()
 
     def of(self, whose: object, caps: Caps | float | None, within: Budget | None = None) -> Budget:
-        """Return the one budget of an owner with these caps, itself part of ``within``."""
         known = caps if isinstance(caps, Caps) else Caps(caps)
         name = _name(whose)
         with self._lock:

@@ -97,7 +97,6 @@ def reason_of(error: Exception) -> str:
 
 
 def fault_of(error: Exception) -> CallFailure:
-    """Return whether another attempt may succeed, and when."""
     headers = _server_headers(error)
     if _is_lasting(error) or not _may_pass(error, headers):
         return CallFailure(is_passing=False)
@@ -193,7 +192,6 @@ def _is_from_server(error: Exception) -> bool:
 
 
 def _server_headers(error: Exception) -> Mapping[str, str] | None:
-    """Return the headers of the server's answer; None: it gave none."""
     if isinstance(error, ServerError):
         return error.headers
     # LiteLLM's errors carry a made-up response; the server's own headers are another attribute.

@@ -147,7 +147,6 @@ def headers_for(api_key: str | None) -> dict[str, str]:
 
 
 def error_of(response: httpx.Response | http_posts.Response) -> ServerError:
-    """Return what a response that was read whole says of its error."""
     try:
         body = json.loads(response.content)
     except (ValueError, RecursionError):

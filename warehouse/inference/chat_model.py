@@ -187,18 +187,15 @@ class ChatModel(ChatOptions):
 
     @property
     def is_local(self) -> bool:
-        """Whether a model in this process answers."""
         return self.model.startswith(LOCAL)
 
     @property
     def at_once(self) -> int:
-        """Calls in flight at most."""
         most = (self.limits and self.limits.at_once) or AT_ONCE
         return min(most, servers_at_once()) if self.is_local else most
 
     @property
     def pace(self) -> Pace:
-        """How many calls its server may be sent, at once and in a minute."""
         limits = self.limits or CallLimits()
         return Pace(self.at_once, limits.requests_per_minute, limits.tokens_per_minute)
 

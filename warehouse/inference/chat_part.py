@@ -27,7 +27,6 @@ class ChatComponent:
 
     @property
     def longest_reply(self) -> int:
-        """Tokens that one of its model's replies has at most, for the plan of a run."""
         return JSON_TOKENS
 
     @property
@@ -39,5 +38,4 @@ class ChatComponent:
         return None if chat is None or all(one.is_local for one in chat.ranked()) else chat.budget_usd
 
     def _calls_each(self, most: int = 1) -> CallsEach:
-        """Return the calls of a part that asks once for each, and at most so often; none without a model."""
         return CallsEach(0, 0) if self.chat is None else CallsEach(1, most)

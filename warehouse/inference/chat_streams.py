@@ -265,7 +265,6 @@ class _Answer:
         return self.is_done or self._finish_reason is not None
 
     def add(self, chunk: Mapping[str, Any]) -> str:
-        """Add a chunk; return what it adds to the text."""
         self._usage = chunk.get("usage") or self._usage
         more = {name: value for name, value in chunk.items() if name not in {"choices", "usage"}}
         self._head |= {name: value for name, value in more.items() if value not in (None, "")}

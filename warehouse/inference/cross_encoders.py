@@ -44,11 +44,9 @@ class PairModel(Strict):
 
     @property
     def folder(self) -> Path:
-        """The model as a folder; relative paths start from the working folder."""
         return Path(self.model).expanduser()
 
     def weights(self) -> str:
-        """Return the digest of the model's files, or its name and revision on the hub."""
         if not self.folder.is_dir():
             return digest([self.model, self.revision])
         files = sorted(path for path in self.folder.rglob("*") if path.is_file())

@@ -143,7 +143,6 @@ def request_context(address: str) -> Carried | None:
 
 @contextmanager
 def only_to(destination: Destination) -> Iterator[None]:
-    """Let the requests of this thread go to a destination, and nowhere else, in the block."""
     token = _allowed.set(destination)
     try:
         yield

@@ -98,7 +98,6 @@ class EmbeddingApi:
 
     @property
     def spent_usd(self) -> float:
-        """US dollars that the requests so far have cost, where the price is known."""
         return self._budget.spent_usd
 
     def _paid(self, texts: list[str]) -> Any:

@@ -104,7 +104,6 @@ class Obstacles:
         self._lock = threading.Lock()
 
     def before(self, asked: ModelEndpoint) -> str | None:
-        """Return why a model cannot be asked; None: nothing is known against it."""
         reason, since = self._met.get(asked, (None, 0.0))
         if reason is not None and monotonic() - since >= self._lasting:
             self._met.pop(asked, None)
@@ -115,7 +114,6 @@ class Obstacles:
         self._met[asked] = reason, monotonic()
 
     def forget(self) -> None:
-        """Let every model be tried again."""
         self._met.clear()
 
     def has_answered(self, asked: ModelEndpoint) -> bool:
@@ -466,7 +464,6 @@ class Gateway(Closeable):
         return reply, completion.response
 
     def _failed(self, call: Call, error: Exception, *, by_name: bool) -> Reply:
-        """Type a failure; ``by_name``: the name of its model says which server it has."""
         asked = ModelEndpoint(call.model, call.api_base)
         answered = self._obstacles.has_answered(asked)
         model = call.model if by_name else None

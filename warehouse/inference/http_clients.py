@@ -34,7 +34,6 @@ class ClientConnection:
         self._lock = threading.Lock()
 
     def trace(self, name: str, about: Mapping[str, Any]) -> None:
-        """Note the connection that is opened; see httpcore's extension `trace`."""
         if name in {"connection.connect_tcp.complete", "connection.start_tls.complete"}:
             with self._lock:
                 self._stream = about["return_value"]

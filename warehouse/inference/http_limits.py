@@ -39,7 +39,6 @@ _deadline = _Deadline()
 
 
 def _left(timeout: float | None, error: type[Exception]) -> float | None:
-    """Return the seconds that an operation may take: its own timeout, at most what is left."""
     if _deadline.at is None:
         return timeout
     left = _deadline.at - monotonic()
@@ -190,7 +189,6 @@ def _limit_body(response: httpx.Response) -> None:
 
 
 def limit_litellm(litellm: Any) -> None:
-    """Let every client that LiteLLM makes in this process read its replies within the limits."""
     if litellm.client_session is None:  # used for OpenAI and whatever speaks its protocol
         from litellm.llms.custom_httpx.http_handler import get_ssl_configuration
 

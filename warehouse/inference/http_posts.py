@@ -115,7 +115,6 @@ def _request(method: str, url: httpx.URL, body: bytes, headers: Mapping[str, str
 
 
 def _open_connection(server: _Server) -> _Connection | None:
-    """Return the connection that was given back last and is open; None: there is none."""
     while True:
         with _idle_lock:
             connection = _idle[server].pop() if _idle[server] else None
@@ -134,7 +133,6 @@ class _Connection:
         self._allowed: float | None = None  # seconds that an operation may take
 
     def exchange(self, request: bytes, timeout: float, deadline: float) -> Response:
-        """Send a request, and read the response to it; then the connection is kept, if the server does so."""
         reply = _Reply()
         try:
             connected = self._socket = self._socket or self._connected(timeout, deadline)

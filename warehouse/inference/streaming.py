@@ -161,7 +161,6 @@ class Drafting:
 
 
 def draft_of(model: str) -> Drafting | None:
-    """Return the draft of a call that the calling thread makes; None: there is no listener."""
     heard_by = listener()
     return None if heard_by is None else Drafting(heard_by, model)
 

@@ -52,7 +52,6 @@ class Structured(Generic[Shape]):
 
     @property
     def reply(self) -> Reply:
-        """The last reply with the costs of all, and the raw text of the last that has one."""
         return together(self.replies)
 
 

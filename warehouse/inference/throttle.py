@@ -305,7 +305,6 @@ class Throttle:
                 self._correct(ticket, tokens)
 
     def failed(self, ticket: Ticket) -> None:
-        """Note that an attempt took no tokens."""
         with self._lock:
             self._correct(ticket, 0)
 

@@ -45,7 +45,6 @@ def estimated_tokens(model: str, texts: Sequence[str]) -> int:
 
 
 def local_tokens(api_base: str, api_key: str, texts: Sequence[str]) -> int:
-    """Return how many tokens messages have for the model of a local server (`local_llm.LocalServer`)."""
     url = api_base.removesuffix("/v1") + "/tokenize"
     headers = {"Authorization": f"Bearer {api_key}", "Content-Type": "application/json"}
     found = 0

@@ -105,7 +105,6 @@ class TraceExporter:
             self._wait(lambda: not self._waiting and not self._sending)
 
     def warn(self, reason: str) -> None:
-        """Log why traces are not sent, once."""
         _warn_once(one_line(reason), self._warned)
 
     @property
@@ -258,7 +257,6 @@ def _client(collector: Collector) -> httpx.Client:
 
 
 def _post(client: httpx.Client, collector: Collector, body: bytes) -> str:
-    """Post a batch; return why it was not taken, or an empty text."""
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
     destination = egress.Destination(
@@ -284,7 +282,6 @@ def _reason(error: Exception) -> str:
 
 
 def encode(traces: Sequence[SentTrace], resource: Sequence[tuple[str, str]]) -> bytes:
-    """Return the body of a request: an `ExportTraceServiceRequest`."""
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
     request = ExportTraceServiceRequest()

@@ -82,7 +82,6 @@ def identity(model: str, revision: str | None = None) -> str:
 
 
 def fetch(model: str, revision: str | None, root: Home, progress: Progress | None = None) -> Path:
-    """Return the folder of a model's files, fetched where they are not yet."""
     place = place_of(model, revision)
     if place == "registry":
         return models.fetch(registered(model, revision) or model, root, progress)

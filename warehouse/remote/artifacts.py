@@ -136,7 +136,6 @@ class Scratch:
 
 
 def limit_of_scratch() -> float:
-    """Return the bytes that a scratch folder may hold."""
     try:
         return max(0.0, float(os.environ.get("ASSAY_SCRATCH_GB") or GIGABYTES)) * 1e9
     except ValueError as error:

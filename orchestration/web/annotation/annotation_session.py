@@ -32,7 +32,6 @@ class Question:
 
     @property
     def asked(self) -> RatedCriterion:
-        """By what the scores know it."""
         return RatedCriterion(self.rubric, self.criterion.name)
 
 
@@ -50,12 +49,10 @@ class QueuePosition:
 
     @property
     def shown(self) -> ShownItem:
-        """By what the scores know the item."""
         return ShownItem(self.showing.item.item_id, self.showing.showing)
 
     @property
     def now(self) -> Question:
-        """What is before the annotator."""
         return self.questions[self.step]
 
     def kept(self, value: float, question: Question) -> float:
@@ -100,15 +97,12 @@ class CurrentRatings:
 
     @property
     def last(self) -> tuple[ShownItem, RatedCriterion] | None:
-        """What was scored or skipped last, and stands."""
         return next(reversed(self.scores), None)
 
     def of(self, shown: ShownItem) -> dict[RatedCriterion, HumanScore]:
-        """Return what stands of an item as it was shown."""
         return {asked: score for (one, asked), score in self.scores.items() if one == shown}
 
     def history(self, also: ShownItem | None) -> list[ShownItem]:
-        """Return what was shown and scored, in its order; and one more that may have been taken back."""
         scored = {shown for shown, _ in self.scores}
         return [one for one in self.positions if one in scored or one == also]
 
@@ -195,7 +189,6 @@ class AnnotationSession:
     # What a key does ---------------------------------------------------------------------------------------
 
     def take(self, event: Event) -> None:
-        """Do what an event asks for; nothing, where it is meant for something else or makes no sense."""
         press, kind = event.get("press"), event.get("kind")
         if event.get("token") != self.token or not isinstance(press, str) or len(press) > _LONGEST_PRESS:
             return
@@ -242,7 +235,6 @@ class AnnotationSession:
             self.notice = self.words("comment_saved")
 
     def _undo(self, event: Event) -> None:
-        """Take back what is shown, if it is scored, or else what was scored last; and go there."""
         place = self.place
         if place is None or place.now.asked not in self.standing.of(place.shown):
             if self.standing.last is None:
@@ -320,7 +312,6 @@ class AnnotationSession:
         return history[at + 1] if at + 1 < len(history) else None
 
     def _history(self) -> tuple[list[ShownItem], int]:
-        """Return what was shown, and where in it the annotator is; behind it all, with a new item."""
         here = self.place.shown if self.place else None
         history = self.standing.history(here)
         return history, history.index(here) if here in history else len(history)

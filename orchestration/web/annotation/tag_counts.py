@@ -82,7 +82,6 @@ def show_tag_counts(context: PageContext) -> None:
 
 
 def count_tags(tags: Sequence[FailureTag]) -> pl.DataFrame:
-    """Return tag, answers and annotators, the tag of the most answers first."""
     rows = [
         (
             tag,
@@ -95,7 +94,6 @@ def count_tags(tags: Sequence[FailureTag]) -> pl.DataFrame:
 
 
 def count_by_cell(tags: Sequence[FailureTag], measured: Measured) -> pl.DataFrame:
-    """Return a row a pipeline: its value, its tagged answers, and those with each tag; best first."""
     names = tags_by_use(tags)
     given = {(one.item_id, one.tag) for one in tags}
     rows: list[dict[str, Any]] = []

@@ -56,7 +56,6 @@ def _stamp(review: ChatReview, study: str) -> tuple[object, ...]:
 
 
 def show_user_questions(context: PageContext) -> None:
-    """Show the questions of users that wait for a decision, and what to do with those that are accepted."""
     words = context.words(TEXTS)
     st.caption(words("users_about"))
     if (said := st.session_state.pop(_NOTICE, None)) is not None:
@@ -188,7 +187,6 @@ def _add(context: PageContext, review: ChatReview, words: Words) -> None:
 
 
 def _run(review: ChatReview, home: Home, words: Words) -> None:
-    """Start a run of the study, in a process that outlives this page."""
     with _STARTING:
         if run_now(home) is not None:
             return

@@ -75,7 +75,6 @@ _SIDES = ("A", "B")
 
 
 def trouble_view(reason: str, words: Words) -> View:
-    """Return the view of what keeps the page from being shown."""
     return _view("trouble", words("human_ratings"), note=plain(reason))
 
 
@@ -197,7 +196,6 @@ def _ask(desk: AnnotationSession, place: QueuePosition, step: int) -> View:
 
 
 def _words(question: Question, words: Words) -> list[str]:
-    """Return what the anchors mean; which answer of a pair is better is said by its letter."""
     criterion = question.criterion
     low, high = criterion.bounds
     sides = (

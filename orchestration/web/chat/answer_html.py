@@ -105,7 +105,6 @@ def _markdown() -> MarkdownIt:
 
 
 def _heading(_renderer: object, tokens: Sequence[object], at: int, *_rest: object) -> str:
-    """Return a heading as a paragraph: the page has an order of headings of its own."""
     is_open = getattr(tokens[at], "nesting", 0) == 1
     return '<p class="as-heading">' if is_open else "</p>\n"
 

@@ -39,7 +39,6 @@ class Choice:
 
     @property
     def key(self) -> str:
-        """By which turns name the cell."""
         return self.cell.key
 
     @property
@@ -67,7 +66,6 @@ class Catalogue:
     examples: tuple[Example, ...]
 
     def of(self, name: str | None) -> Choice | None:
-        """Return the cell of a key, or of a name as a command takes it; None: there is none."""
         wanted = (name or "").strip().replace(" · ", ".")
         return next((one for one in self.choices if wanted in {one.key, one.cell.short}), None)
 
@@ -131,7 +129,6 @@ def _choice(study: Study, cell: Cell, board: dict[str, dict[str, Any]]) -> Choic
 
 
 def _examples(study: Study, cell: str, work: BuildContext) -> tuple[Example, ...]:
-    """Return questions with evidence, first those that the cell answered in the study."""
     import polars as pl
 
     from rag_assay.evals.pipeline.stage_inputs import read_questions

@@ -13,7 +13,6 @@ _MORE = "shown_conversations"
 
 
 def show_conversations(session: ChatPageSession) -> None:
-    """Show the list of conversations and the name that they are listed by."""
     _list(session)
     st.text_input(
         session.words("person"),

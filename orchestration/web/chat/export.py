@@ -28,7 +28,6 @@ def json_of(found: Conversation) -> str:
 
 
 def markdown_of(found: Conversation, words: Words) -> str:
-    """Return a conversation as Markdown: questions, answers and the sources that they cite."""
     parts = [f"# {_text(found.title or words('untitled'))}"]
     for turn in sorted(found.turns, key=lambda one: (one.number, one.side or "")):
         parts += _turn(turn, words)

@@ -49,7 +49,6 @@ def _model(turn: Turn, wanted: str | None, words: Words) -> str:
 
 
 def failure(turn: Turn, words: Words) -> tuple[str, str]:
-    """Return what is to be said of a turn without an answer: a sentence, and the reason as it was given."""
     if turn.status is Status.OVER_BUDGET:
         sentence = words("over_budget")
     elif turn.status is Status.ERROR and not turn.cell:
@@ -88,11 +87,9 @@ def _days(value: str, words: Words) -> str:
 
 
 def removed(understood: Sequence[StoredInterpretation], words: Words) -> list[str]:
-    """Return what the person took away, each in few words."""
     return [chip(one, words) for one in understood if one.removed]
 
 
 def removed_html(understood: Sequence[StoredInterpretation], words: Words) -> str:
-    """Return what the person took away, as HTML."""
     gone = [f"<s>{escape(plain(one))}</s>" for one in removed(understood, words)]
     return f'<p class="as-note">{escape(words("without"))} {", ".join(gone)}</p>' if gone else ""

@@ -145,7 +145,6 @@ def _rename(session: ChatPageSession) -> None:
 
 
 def ask_whether_to_delete(session: ChatPageSession) -> None:
-    """Ask once, where a person wants to delete the conversation."""
     words = session.words
     if not st.session_state.pop("asks_delete", False) or session.conversation is None:
         return

@@ -75,7 +75,6 @@ class ChatLocation:
 
 
 def place_here() -> ChatLocation:
-    """Return where the session is."""
     said = st.query_params
     return ChatLocation(said.get(CONVERSATION), person_of(said.get(PERSON)), said.get(CELL), said.get(RIVAL))
 
@@ -113,23 +112,19 @@ class ChatPageSession:
 
     @property
     def pending(self) -> list[PendingQuestion]:
-        """The questions of the conversation that are being answered here, or could not be kept."""
         conversation = self.place.conversation
         return self.room.service.pending(self.study, conversation) if conversation else []
 
     @property
     def choice(self) -> Choice | None:
-        """The cell that answers; None: it is not known yet."""
         return self.chosen(self.catalogue)[0] if self.catalogue else None
 
     @property
     def rival(self) -> Choice | None:
-        """The cell beside it; None: one answers alone."""
         found = self.chosen(self.catalogue) if self.catalogue else []
         return found[1] if len(found) > 1 else None
 
     def chosen(self, catalogue: Catalogue) -> list[Choice]:
-        """Return the cell that answers, and the one beside it where there is one."""
         found = (catalogue.of(one) for one in (self.place.cell, self.first))
         own = next((one for one in found if one is not None), catalogue.choices[0])
         rival = catalogue.of(self.place.rival)
@@ -183,7 +178,6 @@ class ChatPageSession:
             )
 
     def did(self, what: Callable[[], object]) -> bool:
-        """Do something; return whether it could be done, and say on the page why not."""
         try:
             what()
         except (AssayError, OSError, ValueError) as error:
@@ -193,5 +187,4 @@ class ChatPageSession:
 
 
 def notify(sentence: str, kind: Literal["warning", "success"] = "warning") -> None:
-    """Say something on the page, at its next run."""
     st.session_state[NOTICE] = (kind, sentence)

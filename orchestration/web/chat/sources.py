@@ -68,7 +68,6 @@ def anchor_of(turn: Turn) -> str:
 
 
 def sources_html(turn: Turn, words: Words) -> str:
-    """Return the sources of a turn as HTML: those that are cited, then the others, folded together."""
     cited = [one for one in turn.passages if one.cited]
     others = [one for one in turn.passages if not one.cited]
     if not turn.passages:

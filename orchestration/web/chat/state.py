@@ -63,7 +63,6 @@ class ChatState:
             return found
 
     def cells(self, wanted: Wanted) -> list[OpenedCell]:
-        """Return the cells that are wanted as soon as the study is read and they are open."""
         opening = [self.cell(key) for key in wanted(self.catalogue().result())]
         return [one.result() for one in opening]
 

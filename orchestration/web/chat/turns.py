@@ -50,7 +50,6 @@ def show_question(question: str) -> None:
 
 
 def draft_html(text: str) -> str:
-    """Return what a model has written so far, as HTML."""
     answer = answer_html(text, (), range(1, 100), "d")
     return f'<div class="as-answer as-draft" dir="auto" aria-live="off">{answer}</div>'
 
@@ -233,6 +232,5 @@ def _show_pair(session: ChatPageSession, sides: Sequence[Turn]) -> None:
 
 
 def _same(sides: Sequence[Turn]) -> bool:
-    """Return whether two answers read the same, whatever passages their markers name."""
     first, second = (without_markers(turn.answer or "").split() for turn in sides)
     return first == second

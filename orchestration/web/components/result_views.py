@@ -31,7 +31,6 @@ def show_sections(key: str, html: str, layout: str = "", lang: str = "") -> dict
 
 
 def show_questions(key: str, view: Mapping[str, Json], on_open: Listen, on_page: Listen) -> None:
-    """Show a page of the matrix, and the journey of the question that is open."""
     _questions()(key=key, data=dict(view), on_open_change=on_open, on_page_change=on_page)
 
 

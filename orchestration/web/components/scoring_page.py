@@ -22,7 +22,6 @@ def scoring_page(view: Mapping[str, Json], texts: Mapping[str, str], on_event: C
 
 
 def pressed() -> Mapping[str, Json] | None:
-    """Return what was pressed, inside ``on_event``; None where it is no event."""
     import streamlit as st
 
     event = st.session_state[KEY].get("event")

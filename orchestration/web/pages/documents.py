@@ -293,7 +293,6 @@ def _facts(
 def _page_side(
     context: PageContext, opened: OpenedDocument, view: str, words: Words
 ) -> tuple[str, Block | None]:
-    """Return what the page is shown as, in words, and it."""
     page = opened.page
     if page is None:
         return opened.why, None
@@ -346,6 +345,5 @@ def _text(opened: OpenedDocument) -> str:
 
 
 def _region(title: str, html: str) -> Html:
-    """Return HTML of ours in a box that scrolls."""
     box = f'<div class="side" role="region" tabindex="0" aria-label="{escape(title)}">{html}</div>'
     return Html(Markup(box))  # noqa: S704 -- all texts in it are escaped

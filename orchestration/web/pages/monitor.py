@@ -75,7 +75,6 @@ def _changes(context: PageContext, words: Words) -> None:
 
 
 def _changes_html(study: str, home: Home, title: str) -> str:
-    """Return the comparison of the last two results as HTML; empty where there is one result."""
     from rag_assay.evals.reporting.changes.diff import diff
     from rag_assay.evals.reporting.changes.diff_page import diff_page
     from rag_assay.evals.reporting.changes.results import history_of
@@ -190,7 +189,6 @@ def _list(lines: Iterable[str]) -> str:
 
 
 def _dagster(words: Words) -> None:
-    """Link to the runs in the Dagster UI where it is started, or say how it is."""
     url = dagster_url()
     if not url:
         st.caption(words("no_dagster"))
@@ -200,7 +198,6 @@ def _dagster(words: Words) -> None:
 
 
 def _runs(url: str) -> str:
-    """Return links to the last runs of Dagster."""
     import dagster as dg
 
     with dg.DagsterInstance.get() as instance:

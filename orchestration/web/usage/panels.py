@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Mapping
 
 import polars as pl
 import streamlit as st
@@ -32,10 +31,32 @@ class Panels:
         self.shown = shown
         self.home = home
         self.words = words
-        self.outcomes = words_in(OUTCOME_TEXTS, language_here())
 
     def rows(self, name: str) -> pl.DataFrame:
         return self.shown.panels[name]
+
+    def has(self, name: str) -> bool:
+        if name == "feedback":  # which has always a row for all cells
+            return self.rows("feedback")["share"][0] is not None or len(self.rows("sentences")) > 0
+        return len(self.rows("latency_days" if name == "latency" else name)) > 0
+
+    def say(self, text: str) -> None:
+        st.markdown(label(text, 400))
+
+    def draw(self, drawn: charts.Chart, name: str, **values: object) -> None:
+        """Show a chart of a panel with what one hears who does not see it."""
+        chart(drawn, self.words(f"alt_{name}", **values))
+
+    def draw_intervals(self, name: str, names: list[str], rows: pl.DataFrame, what: str) -> None:
+        named = rows.select(pl.Series("name", names, pl.String), value="share", low="low", high="high")
+        if len(named):
+            self.draw(charts.intervals(named, self.words(what), self.column, (0, 1)), name)
+
+    def draw_bars(self, name: str, bars: pl.DataFrame, colours: Mapping[str, str], what: str) -> None:
+        drawn = charts.lying_bars(
+            self.named(bars, colours), "name", self.parts(colours), self.words(what), self.column
+        )
+        self.draw(drawn, name, n=len(bars))
 
     def table(self, name: str, *, folded: bool = True) -> None:
         rows = self.rows(name)
@@ -49,15 +70,17 @@ class Panels:
         return self.words(f"column_{name}")
 
     def parts(self, colours: Mapping[str, str]) -> dict[str, str]:
-        """Return colours by the names that their columns have on the page."""
         return {self.column(name): colour for name, colour in colours.items()}
 
     def named(self, rows: pl.DataFrame, colours: Mapping[str, str]) -> pl.DataFrame:
         """Return rows whose coloured columns are called as the page calls them."""
         return rows.rename({name: self.column(name) for name in colours})
 
-    def section(self, name: str) -> AbstractContextManager[None]:
-        return section(name, self.words(f"title_{name}"), self.words(f"about_{name}"))
+    def choose(self, name: str, options: list[str]) -> str:
+        """Return what the chart of a panel is of; the visitor chooses where there are several."""
+        if len(options) == 1:
+            return options[0]
+        return str(st.selectbox(self.words(name), options, key=name))
 
     def _all(self, name: str) -> pl.DataFrame:
         with looking() as say:
@@ -65,20 +88,13 @@ class Panels:
 
 
 def show_panels(shown: Usage, home: Home, words: Words) -> None:
-    """Show the panels that have rows."""
     panels = Panels(shown, home, words)
     _in_all(panels)
-    _questions(panels)
-    _unanswered(panels)
-    _feedback(panels)
-    _votes(panels)
-    _latency(panels)
-    _models(panels)
-    _scores(panels)
-    _leaders(panels)
-    _documents(panels)
-    _hours(panels)
-    _people(panels)
+    for name, show in _SHOWN.items():
+        if panels.has(name):
+            title = "latency" if name == "latency" else f"title_{name}"  # by stage, and by day
+            with section(name, words(title), words(f"about_{name}")):
+                show(panels, panels.rows(name), words)
 
 
 def _in_all(panels: Panels) -> None:
@@ -87,236 +103,163 @@ def _in_all(panels: Panels) -> None:
     stages = {row["stage"]: row for row in panels.rows("latency").iter_rows(named=True)}
     whole, models, words = stages.get("whole"), panels.rows("models"), panels.words
     n = total["answers"]
+    figures = {
+        "questions": count(total["questions"]),
+        "answered": percent(total["answered"] / n) if n else MISSING,
+        "thumbs_up": percent(thumbs["share"]),
+        "wait": f"{number(whole['p50'], 's')} / {number(whole['p95'], 's')} s" if whole else MISSING,
+        "paid_chat": labels.paid(words, models, "chat"),
+    }
+    if not panels.shown.wanted.demo:
+        figures["paid_study"] = labels.paid(words, models, "study")
     with st.container(key="figures", horizontal=True):
-        st.metric(words("questions"), count(total["questions"]), border=True)
-        st.metric(words("answered"), percent(total["answered"] / n) if n else MISSING, border=True)
-        st.metric(words("thumbs_up"), percent(thumbs["share"]), border=True)
-        seconds = f"{number(whole['p50'], 's')} / {number(whole['p95'], 's')} s" if whole else MISSING
-        st.metric(words("wait"), seconds, border=True)
-        st.metric(words("paid_chat"), labels.paid(words, models, "chat"), border=True)
-        if not panels.shown.wanted.demo:
-            st.metric(words("paid_study"), labels.paid(words, models, "study"), border=True)
+        for name, figure in figures.items():
+            st.metric(words(name), figure, border=True)
     st.caption(label(labels.totals_words(words, total), 400))
 
 
-def _questions(panels: Panels) -> None:
-    rows = panels.rows("questions")
-    if rows.is_empty():
-        return
-    with panels.section("questions"):
-        words = panels.words
-        most = rows.sort("questions", descending=True).row(0, named=True)
-        chart(
-            charts.days_stacked(
-                panels.named(rows, OUTCOMES), panels.parts(OUTCOMES), words("axis_answers"), panels.column
-            ),
-            words("alt_questions", n=most["questions"], day=most["day"]),
-        )
-        panels.table("questions")
-
-
-def _unanswered(panels: Panels) -> None:
-    rows = panels.rows("unanswered")
-    if rows.is_empty():
-        return
-    with panels.section("unanswered"):
-        said = ", ".join(
-            f"{n} × {outcome(why, panels.outcomes)}"
-            for why, n in sorted(rows["why"].value_counts().iter_rows())
-        )
-        st.markdown(label(f"{said}.", 300))
-        panels.table("unanswered", folded=False)
-
-
-def _feedback(panels: Panels) -> None:
-    rows, told, words = panels.rows("feedback"), panels.rows("sentences"), panels.words
-    whole, cells = rows.row(0, named=True), rows.slice(1).filter(pl.col("share").is_not_null())
-    if whole["share"] is None and told.is_empty():
-        return
-    with panels.section("feedback"):
-        st.markdown(label(f"{words('thumbs_up')}: {labels.share_words(words, whole)}.", 300))
-        if len(cells):
-            best = cells.sort("up", descending=True).head(_BARS)
-            named = best.select(
-                pl.Series("name", map(_short, best["cell"]), pl.String),
-                value="share",
-                low="low",
-                high="high",
-            )
-            chart(charts.intervals(named, words("axis_thumbs"), panels.column, (0, 1)), words("alt_feedback"))
-            panels.table("feedback")
-        if len(told):
-            st.subheader(words("title_sentences"), anchor=False)
-            panels.table("sentences", folded=False)
-
-
-def _votes(panels: Panels) -> None:
-    rows, words = panels.rows("votes"), panels.words
-    if rows.is_empty():
-        return
-    with panels.section("votes"):
-        st.markdown(label(labels.votes_words(words, rows.row(0, named=True)), 400))
-        shown = rows.filter(pl.col("share").is_not_null()).head(_BARS)
-        pairs = [_pair(row, words) for row in shown.iter_rows(named=True)]
-        named = shown.select(pl.Series("name", pairs, pl.String), value="share", low="low", high="high")
-        if len(named):
-            chart(charts.intervals(named, words("axis_votes"), panels.column, (0, 1)), words("alt_votes"))
-        panels.table("votes")
-
-
-def _pair(row: dict[str, str], words: Words) -> str:
-    return truncate(words("rather", cell=_own(row["cell"]), rival=_own(row["rival"])), 2 * _NAME)
-
-
-def _latency(panels: Panels) -> None:
-    days, words = panels.rows("latency_days"), panels.words
-    if days.is_empty():
-        return
-    with section("latency", words("latency"), words("about_latency")):
-        st.markdown(label(labels.latency_words(words, panels.rows("latency")), 400))
-        if len(days):
-            colours = {"p50": charts.BLUE, "p95": charts.AMBER}
-            chart(
-                charts.days_lines(days, colours, words("axis_seconds"), panels.column), words("alt_latency")
-            )
-            panels.table("latency")
-            panels.table("latency_days")
-
-
-def _models(panels: Panels) -> None:
-    rows, words = panels.rows("models"), panels.words
-    if rows.is_empty():
-        return
-    with panels.section("models"):
-        spent = {who: labels.paid(words, rows, who) for who in ("chat", "study")}
-        st.markdown(label(words("money_spent", **spent), 400))
-        names = [" · ".join(filter(None, row)) for row in rows.select("used_by", "purpose", "model").rows()]
-        named = rows.with_columns(pl.Series("name", [truncate(text, _NAME) for text in names], pl.String))
-        parts = {"prompt_tokens": charts.BLUE, "completion_tokens": charts.GREEN}
-        chart(
-            charts.lying_bars(
-                panels.named(named, parts), "name", panels.parts(parts), words("axis_tokens"), panels.column
-            ),
-            words("alt_models"),
-        )
-        paid = [labels.money(words, *row) for row in rows.select("usd", "unpriced", "calls").rows()]
-        told = rows.with_columns(pl.Series("paid", paid, pl.String)).drop("usd")
-        table("models", words("title_models"), told, panels.column, lambda: rows)
-
-
-def _scores(panels: Panels) -> None:
-    rows, words = panels.rows("scores"), panels.words
-    cells = (
-        rows.group_by("cell")
-        .agg(pl.col("n").sum())
-        .sort("n", "cell", descending=[True, False])["cell"]
-        .to_list()
+def _questions(panels: Panels, rows: pl.DataFrame, words: Words) -> None:
+    most = rows.sort("questions", descending=True).row(0, named=True)
+    drawn = charts.days_stacked(
+        panels.named(rows, OUTCOMES), panels.parts(OUTCOMES), words("axis_answers"), panels.column
     )
-    if not cells:
-        return
-    with panels.section("scores"):
-        chosen = st.selectbox(words("score_cell"), cells, key="score_cell") if len(cells) > 1 else cells[0]
-        mine = rows.filter(pl.col("cell") == chosen)
-        colours = {"top_score": charts.BLUE, "confidence": charts.AMBER}
-        chart(
-            charts.days_lines(
-                panels.named(mine, colours),
-                panels.parts(colours),
-                words("axis_median"),
-                panels.column,
-                from_zero=False,
-            ),
-            words("alt_scores"),
+    panels.draw(drawn, "questions", n=most["questions"], day=most["day"])
+    panels.table("questions")
+
+
+def _unanswered(panels: Panels, rows: pl.DataFrame, _words: Words) -> None:
+    outcomes = words_in(OUTCOME_TEXTS, language_here())
+    counts = sorted(rows["why"].value_counts().iter_rows())
+    panels.say(f"{', '.join(f'{n} × {outcome(why, outcomes)}' for why, n in counts)}.")
+    panels.table("unanswered", folded=False)
+
+
+def _feedback(panels: Panels, rows: pl.DataFrame, words: Words) -> None:
+    whole, cells = rows.row(0, named=True), rows.slice(1).filter(pl.col("share").is_not_null())
+    panels.say(f"{words('thumbs_up')}: {labels.share_words(words, whole)}.")
+    if len(cells):
+        best = cells.sort("up", descending=True).head(_BARS)
+        panels.draw_intervals("feedback", list(map(_short, best["cell"])), best, "axis_thumbs")
+        panels.table("feedback")
+    if len(panels.rows("sentences")):
+        st.subheader(words("title_sentences"), anchor=False)
+        panels.table("sentences", folded=False)
+
+
+def _votes(panels: Panels, rows: pl.DataFrame, words: Words) -> None:
+    panels.say(labels.votes_words(words, rows.row(0, named=True)))
+    shown = rows.filter(pl.col("share").is_not_null()).head(_BARS)
+    pairs = [
+        truncate(words("rather", cell=_own(cell), rival=_own(rival)), 2 * _NAME)
+        for cell, rival in shown.select("cell", "rival").rows()
+    ]
+    panels.draw_intervals("votes", pairs, shown, "axis_votes")
+    panels.table("votes")
+
+
+def _latency(panels: Panels, rows: pl.DataFrame, words: Words) -> None:
+    panels.say(labels.latency_words(words, rows))
+    colours = {"p50": charts.BLUE, "p95": charts.AMBER}
+    days = panels.rows("latency_days")
+    panels.draw(charts.days_lines(days, colours, words("axis_seconds"), panels.column), "latency")
+    panels.table("latency")
+    panels.table("latency_days")
+
+
+def _models(panels: Panels, rows: pl.DataFrame, words: Words) -> None:
+    panels.say(words("money_spent", **{who: labels.paid(words, rows, who) for who in ("chat", "study")}))
+    names = [" · ".join(filter(None, row)) for row in rows.select("used_by", "purpose", "model").rows()]
+    named = rows.with_columns(pl.Series("name", [truncate(text, _NAME) for text in names], pl.String))
+    parts = {"prompt_tokens": charts.BLUE, "completion_tokens": charts.GREEN}
+    panels.draw_bars("models", named, parts, "axis_tokens")
+    paid = [labels.money(words, *row) for row in rows.select("usd", "unpriced", "calls").rows()]
+    told = rows.with_columns(pl.Series("paid", paid, pl.String)).drop("usd")
+    table("models", words("title_models"), told, panels.column, lambda: rows)
+
+
+def _scores(panels: Panels, rows: pl.DataFrame, words: Words) -> None:
+    asked = rows.group_by("cell").agg(pl.col("n").sum()).sort("n", "cell", descending=[True, False])
+    chosen = panels.choose("score_cell", asked["cell"].to_list())
+    mine = rows.filter(pl.col("cell") == chosen)
+    colours = {"top_score": charts.BLUE, "confidence": charts.AMBER}
+    drawn = charts.days_lines(
+        panels.named(mine, colours),
+        panels.parts(colours),
+        words("axis_median"),
+        panels.column,
+        from_zero=False,
+    )
+    panels.draw(drawn, "scores")
+    panels.table("scores")
+
+
+def _leaders(panels: Panels, rows: pl.DataFrame, words: Words) -> None:
+    chosen = panels.choose("leader_study", rows["study"].unique().sort().to_list())
+    mine = rows.filter(pl.col("study") == chosen)
+    last = mine.row(-1, named=True)
+    if last["leader"] is not None:
+        beside = [how for how in ("tied", "within_the_margin") if last[how]]
+        said = words(
+            "leader_since",
+            study=chosen,
+            cell=_short(last["leader"]),
+            since=f"{last['since']:%Y-%m-%d %H:%M}",
+            metric=last["metric"],
+            value=number(last["value"]),
+            near="".join(words(f"n_{how}", n=count(last[how])) for how in beside),
         )
-        panels.table("scores")
+        panels.say(said)
+    known = mine.filter(pl.col("value").is_not_null())
+    if len(known):
+        names = pl.Series("name", map(_short, known["leader"]), pl.String)
+        named = known.select("since", names, "value", "low", "high")
+        what = last["metric"] or panels.column("value")
+        panels.draw(charts.over_time(named, what, panels.column), "leaders")
+    panels.table("leaders")
 
 
-def _leaders(panels: Panels) -> None:
-    rows, words = panels.rows("leaders"), panels.words
-    studies = rows["study"].unique().sort().to_list()
-    if not studies:
-        return
-    with panels.section("leaders"):
-        chosen = (
-            st.selectbox(words("leader_study"), studies, key="leader_study")
-            if len(studies) > 1
-            else studies[0]
-        )
-        mine = rows.filter(pl.col("study") == chosen)
-        last = mine.row(-1, named=True)
-        if last["leader"] is not None:
-            said = words(
-                "leader_since",
-                study=chosen,
-                cell=_short(last["leader"]),
-                since=f"{last['since']:%Y-%m-%d %H:%M}",
-                metric=last["metric"],
-                value=number(last["value"]),
-                near="".join(
-                    words(f"n_{how}", n=count(last[how]))
-                    for how in ("tied", "within_the_margin")
-                    if last[how]
-                ),
-            )
-            st.markdown(label(said, 400))
-        known = mine.filter(pl.col("value").is_not_null())
-        named = known.select(
-            "since", pl.Series("name", map(_short, known["leader"]), pl.String), "value", "low", "high"
-        )
-        if len(named):
-            chart(
-                charts.over_time(named, last["metric"] or panels.column("value"), panels.column),
-                words("alt_leaders"),
-            )
-        panels.table("leaders")
+def _documents(panels: Panels, rows: pl.DataFrame, _words: Words) -> None:
+    first = rows.head(_BARS)
+    names, titles = [], set[str]()
+    for row in first.iter_rows(named=True):
+        name = truncate(row["title"] or row["url"] or row["doc_id"], _NAME)
+        names.append(name if name not in titles else f"{truncate(name, _NAME - 15)} ({row['doc_id'][:10]})")
+        titles.add(name)
+    others = (pl.col("shown") - pl.col("cited")).alias("not_cited")
+    parts = {"cited": charts.BLUE, "not_cited": charts.GREY}
+    panels.draw_bars(
+        "documents", first.select(pl.Series("name", names), "cited", others), parts, "axis_answers"
+    )
+    panels.table("documents")
 
 
-def _documents(panels: Panels) -> None:
-    rows, words = panels.rows("documents"), panels.words
-    if rows.is_empty():
-        return
-    with panels.section("documents"):
-        first = rows.head(_BARS)
-        names, titles = [], set[str]()
-        for row in first.iter_rows(named=True):
-            name = truncate(row["title"] or row["url"] or row["doc_id"], _NAME)
-            names.append(
-                name if name not in titles else f"{truncate(name, _NAME - 15)} ({row['doc_id'][:10]})"
-            )
-            titles.add(name)
-        bars = first.select(
-            pl.Series("name", names), "cited", (pl.col("shown") - pl.col("cited")).alias("not_cited")
-        )
-        parts = {"cited": charts.BLUE, "not_cited": charts.GREY}
-        chart(
-            charts.lying_bars(
-                panels.named(bars, parts), "name", panels.parts(parts), words("axis_answers"), panels.column
-            ),
-            words("alt_documents", n=len(first)),
-        )
-        panels.table("documents")
+def _hours(panels: Panels, rows: pl.DataFrame, words: Words) -> None:
+    top = rows.sort("questions", descending=True).row(0, named=True)
+    weekdays = words("weekdays").split()
+    day = weekdays[top["weekday"] - 1]
+    busiest = words("hour_range", day=day, hour=top["hour"], until=top["hour"] + 1)
+    panels.say(words("busiest", hours=busiest, n=several(words, "n_questions", top["questions"])))
+    panels.draw(charts.heat(rows, weekdays, panels.column), "hours", hours=busiest)
+    panels.table("hours")
 
 
-def _hours(panels: Panels) -> None:
-    rows, words = panels.rows("hours"), panels.words
-    if rows.is_empty():
-        return
-    with panels.section("hours"):
-        top = rows.sort("questions", descending=True).row(0, named=True)
-        weekdays = words("weekdays").split()
-        day = weekdays[top["weekday"] - 1]
-        busiest = words("hour_range", day=day, hour=top["hour"], until=top["hour"] + 1)
-        n = several(words, "n_questions", top["questions"])
-        st.markdown(label(words("busiest", hours=busiest, n=n), 200))
-        chart(charts.heat(rows, weekdays, panels.column), words("alt_hours", hours=busiest))
-        panels.table("hours")
+def _people(panels: Panels, _rows: pl.DataFrame, _words: Words) -> None:
+    panels.table("people", folded=False)
 
 
-def _people(panels: Panels) -> None:
-    if panels.rows("people").is_empty():
-        return
-    with panels.section("people"):
-        panels.table("people", folded=False)
+_SHOWN: Mapping[str, Callable[[Panels, pl.DataFrame, Words], None]] = {
+    "questions": _questions,
+    "unanswered": _unanswered,
+    "feedback": _feedback,
+    "votes": _votes,
+    "latency": _latency,
+    "models": _models,
+    "scores": _scores,
+    "leaders": _leaders,
+    "documents": _documents,
+    "hours": _hours,
+    "people": _people,
+}
 
 
 def _short(cell: str) -> str:
