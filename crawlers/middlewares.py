@@ -142,9 +142,7 @@ class RevalidateMiddleware(OfCrawler):
     """
 
     def process_request(self, request: Request) -> Response | None:
-        """Add the validators of the page known under exactly this URL; a redirect brings none along. A page
-        that a killed crawl fetched, and this one resumes, is answered from the store.
-        """
+        """Ask conditionally; a page that a killed crawl fetched is answered from the store."""
         for header, _ in _VALIDATORS:
             request.headers.pop(header, None)
         spider = spider_of(self.crawler)

@@ -391,9 +391,7 @@ class PageStore:
     def finish(
         self, outcome: str, requests: int, size: int, *, followed: int = 0, complete: bool = False
     ) -> Row:
-        """Merge, write the crawl's record and return it (`schemas.CRAWLS`, times as ISO strings). The result
-        also has `followed` and `unmet`: stored pages that this crawl did not come across.
-        """
+        """Return the crawl's record, with `followed` and `unmet`: stored pages not met again."""
         if complete or self.from_files:
             self._leave_unseen()
         if outcome == FINISHED:

@@ -100,9 +100,7 @@ _records: dict[Path, tuple[tuple[int, int, int], Artifact]] = {}
 
 
 def read_record(path: Path, stage: str, identity: str) -> Artifact | None:
-    """Read the record of an artifact; None where there is none, or it is damaged or that of another one. A
-    run reads each some fifty times, so that what a file held is remembered until the file is another one.
-    """
+    """None for a damaged record, or another artifact's. Cached: a run reads each some fifty times."""
     try:
         found = path.stat()
     except (OSError, ValueError):

@@ -78,9 +78,7 @@ class ArtifactStore:
         return artifact if artifact and has_its_files(artifact, _below(place, artifact.folder)) else None
 
     def current(self, stage: str, key: str) -> Artifact | None:
-        """Return the artifact that ``key`` means now, or None when there is none (yet). A damaged pointer is
-        made again: it means the newest one that was built for the key.
-        """
+        """A damaged pointer is made again: it means the newest artifact that was built for the key."""
         if self._remote:
             self._remote.bring_pointer(stage, key)
         data = bytes_of(self._pointer(stage, key))
@@ -111,9 +109,7 @@ class ArtifactStore:
     def commit_once(
         self, artifact: Artifact, built: Path, instead_of: Artifact | None = None, *, always: bool = False
     ) -> Artifact:
-        """Commit what was built, unless another builder has been faster: then return its artifact and remove
-        ``built``. An incomplete or damaged one is replaced.
-        """
+        """The first builder wins, unless its artifact is incomplete or damaged; ``built`` goes."""
         place = self.place(artifact.stage, artifact.identity)
         folder = place / built.name.removeprefix(BUILDING)
         whole = stamp_artifact(replace(artifact, folder=folder.name), built)

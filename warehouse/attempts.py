@@ -69,9 +69,7 @@ REPLACED = 3600.0  # seconds that the files of a replaced artifact stay, for tho
 
 @contextmanager
 def turn(place: Path, waiting: Callable[[], None]) -> Iterator[bool]:
-    """Hold the build lock of ``place`` in the block; a killed process releases it. Yields whether that is
-    certain: not where the file system knows no locks.
-    """
+    """Hold a lock in the block; yield whether it holds: not where the file system has no locks."""
     place.mkdir(parents=True, exist_ok=True)
     handle = os.open(place, os.O_RDONLY)
     try:

@@ -256,9 +256,7 @@ class CallCache:
         return record if record and record.get("call_id") == call_id else None
 
     def put(self, call_id: str, record: Mapping[str, Any]) -> None:
-        """Store the record of a call at once: another reader sees all of it or nothing. Note what it cost. It
-        is on disk when this returns.
-        """
+        """Store a call and note what it cost; both are on disk when this returns."""
         # The id first, where the journal looks for it.
         whole = {"call_id": call_id, **record, **{"call_id": call_id}}
         cost = _COSTS.encode({name: value for name, value in whole.items() if name in COSTS})

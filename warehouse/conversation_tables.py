@@ -72,9 +72,7 @@ Key = tuple[str, str]
 
 
 def write_conversations(connection: duckdb.DuckDBPyConnection, home: Home) -> int:
-    """Let the tables hold the conversations of ``home``; return how many were read, those that changed. A
-    conversation that was deleted leaves them.
-    """
+    """Bring the tables up to date; return how many conversations were read."""
     there = Conversations(home)
     now = there.stamps()
     known = {

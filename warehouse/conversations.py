@@ -355,9 +355,7 @@ class Conversations:
         return conversation
 
     def append(self, study: str, conversation: str, records: Iterable[AnyRecord]) -> int:
-        """Add lines whose ids are not there yet; they are on disk when it returns. A conversation that was
-        deleted stays so: only `Begun` makes a file.
-        """
+        """Add lines whose ids are not there yet, on disk; only `Begun` makes a file."""
         path, kept = self.path(study, conversation), list(records)
         if not any(isinstance(one, Begun) for one in kept) and not path.exists():
             raise ConversationNotFoundError(GONE)
@@ -393,9 +391,7 @@ class Conversations:
         return Conversation(study, conversation, begun, tuple(turns.values()), feedback, open_ones, votes)
 
     def delete(self, study: str, conversation: str) -> bool:
-        """Remove a conversation for good, feedback and all; return whether it was there. Its rows leave
-        DuckDB when that is filled the next time.
-        """
+        """Return whether it was there. Its rows leave DuckDB when that is filled the next time."""
         try:
             if mirror := mirror_of(self.home):
                 mirror.remove(self.path(study, conversation))

@@ -72,9 +72,7 @@ def delimiter_of(line: str) -> str:
 
 
 def bounded_lines(file: IO[AnyStr], limit: int, ends: AnyStr) -> Iterator[tuple[int, AnyStr | None]]:
-    """Yield the lines of a file with their numbers, from 1; None for one that is longer than ``limit``. No
-    more than ``limit`` is in memory at once.
-    """
+    """Yield lines with their numbers, from 1; None for one that is longer than ``limit``."""
     number = 0
     while line := file.readline(limit + 2):  # two more for the end of the line
         number += 1

@@ -27,9 +27,7 @@ FORGOTTEN = 24 * 3600.0  # seconds after which no process resumes the build of a
 
 @contextmanager
 def marked(home: Home) -> Iterator[int]:
-    """Mark this process as working on the workspace while the block lasts; remove what killed ones have left.
-    Yields how many files and folders were removed.
-    """
+    """Mark this process as working in the block; yield how many left files were removed."""
     folder = home.root / "working"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{os.getpid()}.{uuid.uuid4().hex[:8]}.{machine_mark()}"

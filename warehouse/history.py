@@ -44,9 +44,7 @@ def _is_entry(record: Mapping[str, Any]) -> bool:
 
 
 def add_record(home: Home, record: Record) -> bool:
-    """Add a line, unless its id is there; return whether it was added. Raises LockedError: another process
-    held the file for a minute.
-    """
+    """Return whether the line is new. Raises LockedError: another process held the file for a minute."""
     return append(home.history(record["study"]), [record], ENTRY, _is_entry) == 1
 
 

@@ -215,9 +215,7 @@ class HumanScores:
         return sorted(name for name in found if _STUDY.fullmatch(name))
 
     def append(self, scores: Iterable[HumanScore]) -> int:
-        """Add rows that are not there yet (by `score_id`, for each annotator); return how many were added.
-        They are on disk when it returns, all of an annotator's by one write.
-        """
+        """Return how many rows were new, by `score_id`; all of an annotator's are one write."""
         by_file: dict[Path, list[Row]] = {}
         for score in scores:
             if annotator_name(score.annotator) != score.annotator:
@@ -276,9 +274,7 @@ class HumanScores:
 
 
 def current_scores(rows: Iterable[Row]) -> list[Row]:
-    """Return the last row of each score of an annotator, unless it takes the score back; `skipped`
-    ones stay.
-    """
+    """Return the last row of each score, unless it takes the score back; `skipped` ones stay."""
     last: dict[tuple[Any, ...], Row] = {}
     for row in rows:
         key = tuple(row[column] for column in SAME)

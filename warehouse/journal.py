@@ -96,9 +96,7 @@ def append(
 
 
 def append_lines(path: Path, data: bytes) -> None:
-    """Add whole lines by one write; they are on disk when it returns, or nothing was added. Raises
-    LockedError: another process held the file for a minute.
-    """
+    """One write, all or nothing. Raises LockedError: another process held the file for a minute."""
     with _opened(path) as (handle, locked):
         _write(path, handle, data, locked=locked)
 

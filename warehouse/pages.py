@@ -48,9 +48,7 @@ def manifest_file(home: Home, source: str) -> Path:
 
 
 def read_manifest(home: Home, source: str, *, gone: bool = False) -> pl.DataFrame:
-    """Return the newest state of every page of a source (`schemas.PAGES`), sorted by URL. A source that was
-    never crawled has no pages: the frame is empty.
-    """
+    """Return the newest state of each page (`schemas.PAGES`) by URL; empty: never crawled."""
     from rag_assay.warehouse.schemas import PAGES
 
     path = manifest_file(home, source)
@@ -166,9 +164,7 @@ def write_body(home: Home, body: bytes, scratch: Path | None = None) -> str:
 
 
 def read_body(home: Home, sha256: str) -> bytes:
-    """Return the bytes of a page. Raises CorruptFileError: the file is missing, is no gzip file, or holds
-    other bytes than its name says.
-    """
+    """Raises CorruptFileError: the file is missing, or holds other bytes than its name says."""
     packed = _packs(home.packs).find(sha256)
     if packed is not None:
         return packed

@@ -25,9 +25,7 @@ def write_parquet(frame: pl.DataFrame, path: Path) -> None:
 def write_batches(
     frames: Iterable[pl.DataFrame], schema: dict[str, pl.DataType | type[pl.DataType]], path: Path
 ) -> None:
-    """Write frames of one schema to ``path`` in their order, each a row group; only one is held at a time.
-    The file appears, whole, when the last one is written.
-    """
+    """Each frame is a row group, one is held at a time; the file appears when it is whole."""
     import pyarrow.parquet
 
     def table(rows: pl.DataFrame) -> Any:

@@ -162,9 +162,7 @@ class Home:
 
 
 def project_folder() -> Path:
-    """Return the nearest folder from the working directory upwards that holds `study.yaml` or `.git`. Where
-    there is none, the working directory.
-    """
+    """Return the nearest folder upwards with `study.yaml` or `.git`; else the working directory."""
     here = Path.cwd()
     marks = ("study.yaml", ".git")
     return next((one for one in (here, *here.parents) if any((one / mark).exists() for mark in marks)), here)
@@ -176,8 +174,6 @@ def workspace_place() -> str:
 
 
 def home() -> Home:
-    """Return the workspace: `ASSAY_HOME`, or `var` in the project folder. Of a workspace at a URL, this is
-    the scratch folder in which its files are used.
-    """
+    """Return the workspace (`workspace_place`); of one at a URL, its scratch folder."""
     place = workspace_place()
     return Home(use_remote_home(place) if is_url(place) else Path(place).expanduser().resolve())

@@ -172,9 +172,7 @@ class VectorSegment:
         return np.where(there, rows, -1)
 
     def read(self, rows: Places, digests: Digests) -> tuple[Matrix, npt.NDArray[np.bool_]]:
-        """Read vectors, shape (rows, dimensions), and which of them are of ``digests``; a row of another text
-        is followed by the next of its key.
-        """
+        """Read vectors, shape (rows, dimensions), and which of them are of ``digests``."""
         with _guarded(self.path), open(self.path, "rb", 0) as file:  # noqa: PTH123 -- twice as quick
             records = self._records(file.fileno(), rows)
             right = (records["sha256"] == digests).all(axis=1)

@@ -100,9 +100,7 @@ def sync(
     say: Say = lambda _sentence: None,
     study: str | None = None,
 ) -> int:
-    """Load the rows that the database lacks of these keys' artifacts, and point the keys at them; return how
-    many. Damaged artifacts are set aside and told to ``say``; after a kill the next call goes on.
-    """
+    """Load rows that the database lacks and point the keys at them; damaged artifacts are set aside."""
     keys = list(keys)
     rows = connection.execute(
         "SELECT artifact_id, data_version, created_at FROM artifacts WHERE stage = ?", [stage]
@@ -271,9 +269,7 @@ def _log_of(database: Path) -> Path:
 def use_database(
     home: Home, use: Callable[[duckdb.DuckDBPyConnection], T], say: Say = lambda _sentence: None
 ) -> T:
-    """Return what ``use`` returns of the database; a lost or damaged one is made again before. Found to be
-    damaged while it is used, it is made again too, and ``use`` is called a second time.
-    """
+    """A lost or damaged database is made again, before or while it is used."""
     try:
         return _used(home, use, say)
     except DamagedDatabaseError as error:

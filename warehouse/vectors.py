@@ -50,9 +50,7 @@ PATTERN = ".claim-*"
 
 @contextmanager
 def locked(path: Path, *, wait: bool) -> Iterator[bool | None]:
-    """Hold a lock while the block lasts; yield False where another holds it, None where there are no
-    locks.
-    """
+    """Hold a lock in the block; yield False: another has it, None: there are no locks."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:
         held = try_lock(file.fileno())
@@ -189,9 +187,7 @@ class VectorCache:
         return known
 
     def put(self, hashes: Sequence[str], vectors: Matrix, tokens: Counts | None = None) -> None:
-        """Add vectors, float32, shape (len(hashes), dimensions), as segments of about LARGE; ``tokens``: of
-        each text, special ones included.
-        """
+        """vectors: float32, shape (len(hashes), dimensions); tokens: of each text, special ones too"""
         if vectors.ndim != 2 or len(vectors) != len(hashes):
             raise ValueError(f"expected {len(hashes)} vectors, got an array of shape {vectors.shape}")
         if not len(hashes):
@@ -246,9 +242,7 @@ class VectorCache:
 
     @contextmanager
     def claim(self, hashes: Sequence[str]) -> Iterator[Mask]:
-        """Claim texts that will be computed and put, except those that another process is computing; a killed
-        process gives its claims away. In a remote workspace, stored vectors are fetched first.
-        """
+        """Claim texts that will be put; a killed process gives its claims away."""
         with claim_texts(self.folder, hashes) as mine:
             if self._mirror:
                 self._mirror.pull(self._place, once=True)

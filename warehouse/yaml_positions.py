@@ -40,9 +40,7 @@ class MarkedYaml:
     unset: list[str] = field(default_factory=list)
 
     def line(self, place: Place) -> int:
-        """Return the line of ``place``, or of the nearest thing around it that has one. Parts that the file
-        does not have (a position in a list that was written as one item) are skipped.
-        """
+        """Return the line of ``place``, or of the nearest thing around it that has one."""
         known: Place = ()
         for part in place:
             if (*known, part) in self.lines:
@@ -142,9 +140,7 @@ def escape_text(text: str) -> str:
 
 
 def with_paths(text: str) -> str:
-    """Return a text with the environment variables replaced that name a file or folder which is there. Of
-    others, which may be secrets, the names stay.
-    """
+    """Replace the variables that name a file or folder; the others may be secrets."""
 
     def replace(match: re.Match[str]) -> str:
         value = os.environ.get(match[1])

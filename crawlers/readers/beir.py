@@ -26,9 +26,7 @@ class Beir(Reader):
     kind: ClassVar[str] = "beir"
 
     def read(self, source: Source) -> Iterator[Page]:
-        """Yield one page a passage: URL `beir:<_id>`, body the canonical JSON of title and text. A line that
-        is no passage, or repeats an id, is a failed page that names file and line.
-        """
+        """A page a passage: URL `beir:<_id>`, body the canonical JSON of title and text."""
         path, limit = corpus_file(root_of(source)), source.limits.page_bytes
         seen: set[str] = set()
         for number, line in _lines(path, source):

@@ -58,9 +58,7 @@ class Bucket(Folder):
 
 
 def _bring(objects: RemoteStore, folder: Path, most: int) -> list[Page] | None:
-    """Bring the copy of a bucket up to date; return the objects that are not in it, or None for an empty
-    bucket. The ETag of each object that was fetched is appended to a list, so that a killed reading goes on.
-    """
+    """Bring the copy up to date; return what is not in it, None for an empty bucket."""
     listing, files = folder / "etags.jsonl", folder / "files"
     files.mkdir(exist_ok=True)
     found = [one for one in objects.list("") if not _is_hidden(one.path)]

@@ -92,9 +92,7 @@ class Folder(Reader):
 
 
 def pages_of_file(name: str, path: Path, source: Source, passages: Passages) -> Iterator[Page]:
-    """Yield the page of a document, or those of a file's passages. A table or JSON is passages if one of its
-    first rows is one, else a document.
-    """
+    """A table or JSON is passages if one of its first rows is one, else a document."""
     if name != display_name(name) or not name.lower().endswith(_ROWS + _ITEMS):
         yield _page(name, path, source)
         return

@@ -130,9 +130,7 @@ _TOO_LARGE = (
 
 
 def _git(folder: Path, *arguments: str) -> str:
-    """Run git and return what it prints. Its settings are those of the user; hooks are not run, and without a
-    terminal neither git nor ssh can ask for a password or a host key.
-    """
+    """Run git with the user's settings, without hooks, and without questions on a terminal."""
     if shutil.which("git") is None:
         raise InputError("reading a git repository needs the command `git`: install it")
     settings = [part for setting in _SETTINGS for part in ("-c", setting)]

@@ -32,9 +32,7 @@ class Passages:
         self._ids: set[str] = set()
 
     def page(self, name: str, number: int, value: object) -> Page:
-        """Return the page of one passage, a string or a mapping with the source's columns; a failed one if it
-        is neither.
-        """
+        """A failed page where it is neither a string nor a mapping with the source's columns."""
         place = f"{name}:{number}"
         if isinstance(value, str):
             value = {self._source.column("text"): value}

@@ -461,9 +461,7 @@ class SiteSpider(scrapy.Spider):
             yield request.replace(meta={**request.meta, "is_list": True, "folders": folders})
 
     def discover(self, response: HtmlResponse) -> Output:
-        """Request the lists that a start page's head and its host's robots.txt name. They may lead only to
-        pages in the folders of the start URLs.
-        """
+        """Request the lists of a start page and its robots.txt; they lead into the folders of `start`."""
         if response.meta["hops"] or "again" in response.meta or self.source.limits.depth < 1:
             return
         folders = [folder_of(url) for url in (*self.source.start, response.url)]

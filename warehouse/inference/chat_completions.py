@@ -113,9 +113,7 @@ def send_json(
 
 
 def completion_in(body: bytes, response: httpx.Response | http_posts.Response) -> dict[str, Any]:
-    """Return the completion in a response's body. Raises ServerError (an error, whatever the status) and
-    NoCompletionError.
-    """
+    """Raises ServerError (an error, whatever the status) and NoCompletionError."""
     try:
         found = json.loads(body)
     except (ValueError, RecursionError) as error:  # also bytes that are no UTF-8
@@ -133,9 +131,7 @@ def url_of(api_base: str | None) -> str:
 
 
 def headers_for(api_key: str | None) -> dict[str, str]:
-    """Return the headers of a request; without a key, with the one in the environment. Raises
-    MissingKeyError: there is none.
-    """
+    """Raises MissingKeyError: there is no key, in the environment neither."""
     key = api_key or os.environ.get("OPENAI_API_KEY")
     if not key:
         raise MissingKeyError

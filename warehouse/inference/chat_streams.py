@@ -215,9 +215,7 @@ def _put_together(
 
 
 def _chunk(name: str, data: str, response: httpx.Response) -> dict[str, Any]:
-    """Return a piece of a completion. Raises ServerError (the event tells of an error) and
-    NoCompletionError.
-    """
+    """Raises ServerError (the event tells of an error) and NoCompletionError."""
     try:
         found = json.loads(data)
     except (ValueError, RecursionError) as error:

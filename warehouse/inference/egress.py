@@ -64,9 +64,7 @@ _allowed: ContextVar[Destination | None] = ContextVar("allowed", default=None)
 
 
 def allow(servers: Iterable[str]) -> None:
-    """Let calls go to these servers (origins or LiteLLM's providers), too; after the first call to no others
-    but this machine.
-    """
+    """Let calls go to origins or LiteLLM's providers, too; then to no others but this machine."""
     global opened  # noqa: PLW0603 -- a process has one list, whichever thread asks
     opened = {*(opened or ()), *servers}
 
@@ -128,9 +126,7 @@ def carried_by(address: str) -> Carried:
 
 @lru_cache(256)
 def without_credentials(address: str) -> str:
-    """Return an address without its user, password and query. Raises ValueError: it is no address of HTTP;
-    the message repeats nothing of it.
-    """
+    """Raises ValueError: no address of HTTP; the message repeats nothing of it."""
     url = _url(address)
     if not (url.userinfo or url.query or url.fragment):
         return address

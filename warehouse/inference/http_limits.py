@@ -119,9 +119,7 @@ class _LimitedStream(httpx.SyncByteStream):
 
 
 def limited(parts: Iterable[bytes], encoding: str) -> Iterator[bytes]:
-    """Yield the parts of a body, decompressed. Raises ReplyTooLargeError (over MOST_BYTES) and
-    httpx.DecodingError.
-    """
+    """Raises ReplyTooLargeError (over MOST_BYTES) and httpx.DecodingError."""
     n_bytes = 0
     for part in _decompressed(parts, encoding) if encoding else parts:
         n_bytes += len(part)
@@ -144,9 +142,7 @@ def _decompressed(parts: Iterable[bytes], encoding: str) -> Iterator[bytes]:
 
 
 def encoding_of(headers: Mapping[str, str]) -> str:
-    """Return how a body is compressed; empty: it is not. Raises httpx.DecodingError: in a way not
-    asked for.
-    """
+    """Empty: not compressed. Raises httpx.DecodingError: in a way not asked for."""
     encoding = headers.get("content-encoding", "").strip().lower()
     if encoding not in {"", "identity", "gzip", "deflate"}:
         raise httpx.DecodingError(
@@ -177,9 +173,6 @@ def _begin(request: httpx.Request) -> None:
 
 
 def _limit_body(response: httpx.Response) -> None:
-    """Limit a response whose body has not been read. Raises httpx.DecodingError: compressed in a way not
-    asked for.
-    """
     encoding = encoding_of(response.headers)
     if encoding:
         del response.headers["content-encoding"]  # decompressed here

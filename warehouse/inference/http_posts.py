@@ -91,9 +91,7 @@ def _parsed(url: str) -> httpx.URL:
 
 
 def _request(method: str, url: httpx.URL, body: bytes, headers: Mapping[str, str]) -> bytes:
-    """Return the bytes of a request. Raises httpx.LocalProtocolError: a header has a line break, as a key
-    may.
-    """
+    """Raises httpx.LocalProtocolError: a header has a line break, as a key may."""
     given = {name.lower() for name in headers}
     own = {
         "Host": url.netloc.decode("ascii"),
@@ -205,9 +203,7 @@ class _Reply:
         self._parts: list[bytes] = []
 
     def add(self, data: bytes) -> None:
-        """Add what has come; nothing: the server has hung up. Raises ReplyTooLargeError and
-        httpx.RemoteProtocolError.
-        """
+        """No data: the server has hung up. Raises ReplyTooLargeError and httpx.RemoteProtocolError."""
         if not data:
             has_end = "content-length" in self._headers or "transfer-encoding" in self._headers
             if not self._status_code or has_end:

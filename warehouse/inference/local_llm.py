@@ -30,9 +30,7 @@ def engine() -> str:
 
 
 def free_cores() -> int:
-    """Return the number of cores that this process may use, at least 1. More threads than free cores slow
-    llama.cpp down several times, so `taskset` and cpusets are heeded.
-    """
+    """At least 1; `taskset` and cpusets count: more threads than cores slow llama.cpp down."""
     affinity = getattr(os, "sched_getaffinity", None)  # Linux only
     return max(1, len(affinity(0)) if affinity else os.cpu_count() or 1)
 

@@ -77,9 +77,7 @@ def without_none(**arguments: object) -> dict[str, object]:
 
 
 def server_of(model: str, api_base: str | None) -> str | None:
-    """Return the server that will be asked, perhaps from the environment; None: the provider's own, or this
-    process.
-    """
+    """None: the provider's own server, or this process."""
     if model.startswith(LOCAL):
         return None
     base = api_base
@@ -109,9 +107,7 @@ def address_in(model: str) -> str | None:
 
 
 def destination(model: str, api_base: str | None) -> Destination:
-    """Return where the requests of a model go: its own server, the environment's, or the provider's. Raises
-    UnknownServerError: that cannot be known.
-    """
+    """Raises UnknownServerError: where the requests of a model go cannot be known."""
     if reason := address_in(model):
         raise UnknownServerError(reason)
     provider = model.partition("/")[0] if "/" in model else _provider_of(model)
@@ -146,9 +142,7 @@ def server_name(model: str, api_base: str | None) -> str:
 
 
 def permitted(model: str, api_base: str | None) -> Destination:
-    """Return where the requests of a model go, which what was opened names. Raises UnknownServerError: that
-    cannot be known, or was not named.
-    """
+    """Raises UnknownServerError: the server cannot be known, or was not named."""
     found = destination(model, api_base)
     server = server_name(model, api_base)
     if not is_allowed(server):
@@ -193,9 +187,7 @@ def placeholder_key(model: str, api_base: str | None) -> str | None:
 
 
 def missing_keys(model: str, api_base: str | None) -> list[str]:
-    """Return the environment variables of which one must hold a key before a model can be asked. Empty where
-    nothing is missing: the key is set, or the model's server needs none.
-    """
+    """Return the variables of which one must hold a key; empty: nothing is missing."""
     if model.startswith(LOCAL) or placeholder_key(model, server_of(model, api_base)):
         return []
     found: dict[str, Any] = {}

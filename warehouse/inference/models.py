@@ -44,9 +44,7 @@ class _UnavailableError(Exception):
 
 
 def obtain(model: Model, root: Path, say: Progress, copy: Path | None = None) -> None:
-    """Bring all files of ``model`` into its folder from the first place that has them, or none; ``copy``: a
-    folder of models to try first.
-    """
+    """Bring all files from the first place that has them, or none; ``copy``: a folder to try first."""
     first: list[tuple[str, Bring]] = [("local copy", partial(_from_folder, copy))] if copy else []
     places: tuple[tuple[str, Bring], ...] = (
         *first,

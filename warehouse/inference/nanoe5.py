@@ -143,9 +143,7 @@ def _replaced(reader: _Reader) -> dict[str, str]:
 
 
 def write_folder(source: Path, folder: Path) -> None:
-    """Write the model of a file of the wheel as a folder that sentence-transformers loads. Raises ValueError:
-    it is no such file.
-    """
+    """Write the folder that sentence-transformers loads. Raises ValueError: it is no such file."""
     from safetensors.numpy import save_file
 
     contents = read(source.read_bytes())

@@ -57,9 +57,7 @@ def is_priced(*models: str) -> bool:
 
 
 def bundled_price(model: str) -> Price | None:
-    """Return a price of LiteLLM's bundled map, read without importing LiteLLM; None: it has none by this
-    name.
-    """
+    """Read without importing LiteLLM; None: its bundled map has no price by this name."""
     found = (_prices() or {}).get(model.lower(), {})
     read, written = found.get("input_cost_per_token"), found.get("output_cost_per_token")
     return None if read is None or written is None else Price(float(read), float(written))

@@ -120,9 +120,7 @@ class Frames:
         )
 
     def framed(self, text: str, tag: str, **facts: int | str) -> str:
-        """Return a text between the tags of its kind, see `quote_text`; ``facts`` are attributes that cannot
-        end the tag.
-        """
+        """Return a text between tags; ``facts`` are attributes, which cannot end the tag."""
         attributes = "".join(f' {name}="{value}"' for name, value in facts.items())
         return f"<{tag}{attributes}>\n{self.quoted(text)}\n</{tag}>"
 
@@ -135,9 +133,7 @@ class Frames:
         return f"<{tag}>\n{self._without_tags(text)}\n</{tag}>"
 
     def quoted(self, text: str) -> str:
-        """Return a text as it may stand between tags: round brackets for whatever a model may read as
-        a tag.
-        """
+        """Put round brackets for whatever a model may read as a tag."""
         return self._without_tags(_UNSEEN_IN_FRAMES.sub("", text).strip())
 
     def _without_tags(self, text: str) -> str:

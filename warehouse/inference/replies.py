@@ -209,9 +209,7 @@ def read_litellm(response: Any) -> Completion:
 
 
 def read_json(response: dict[str, Any]) -> Completion:
-    """Read what a server that speaks OpenAI's protocol gives. Raises NoCompletionError: it is not shaped like
-    a completion.
-    """
+    """Raises NoCompletionError: it is not shaped like a completion."""
     try:
         response, whole = encode_without_secrets(response)
         choice = response["choices"][0]
@@ -317,9 +315,7 @@ def price(model: str, response: Any) -> float | None:
 
 
 def together(replies: Sequence[Reply]) -> Reply:
-    """Return the last of several replies to one task, with the costs of all (unknown if one is); cached if
-    all are.
-    """
+    """Return the last reply with the costs of all: unknown if one is, cached if all are."""
     raws = [reply.raw for reply in replies if reply.raw is not None]
     return replace(
         replies[-1],

@@ -27,9 +27,7 @@ from rag_assay.warehouse.inference.throttle import (
 
 
 def _complete_by_litellm(request: dict[str, Any], drafting: Drafting) -> Completion:
-    """Send a request through LiteLLM, streamed into a draft where the provider can. Raises
-    NoCompletionError.
-    """
+    """Raises NoCompletionError."""
     stream = litellm().completion(**request, stream=True, stream_options={"include_usage": True})
     has_text = False
     for chunk in stream:
@@ -168,9 +166,7 @@ class CallTarget(NamedTuple):
 
 
 def send_call(call: Call, place: CallTarget, terms: CallPolicy) -> Attempted[Completion]:
-    """Send a call until it is answered, or fails for good. Raises LeftAloneError: no request was sent, for
-    the server is to be left alone.
-    """
+    """Raises LeftAloneError: no request was sent, for the server is to be left alone."""
     letters = sum(len(one["content"]) for one in call.messages)
     drafting = terms.drafting
 

@@ -226,9 +226,7 @@ class Throttle:
                 raise CancelledError
 
     def enter(self, ticket: Ticket) -> float:
-        """Take a place in the line, without waiting; return the seconds until the attempt may begin, if only
-        time is in the way. Raises LeftAloneError: as `passed`.
-        """
+        """Take a place in the line; return the seconds until the attempt, if only time is in the way."""
         with self._lock:
             closed = self._closed_until - monotonic()
             if closed > 0:

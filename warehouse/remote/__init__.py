@@ -24,9 +24,7 @@ def _opened(url: str) -> RemoteStore:
 
 
 def artifacts_of(home: Home) -> RemoteArtifacts | None:
-    """Return the artifacts of a workspace at a URL; None where the workspace is a folder of this machine.
-    There is one object a workspace in a process, so that what it has listed serves all.
-    """
+    """One object a workspace in a process, so that what it has listed serves all."""
     url = remote_url(home.root)
     return _artifacts(url, home) if url else None
 

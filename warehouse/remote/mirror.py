@@ -163,9 +163,7 @@ class Mirror:
         self.store.create(self._name(path), path.read_bytes())
 
     def merge(self, path: Path) -> None:
-        """Let a journal hold the lines of this machine and of all others, here and there. One that was
-        removed by another machine is removed here.
-        """
+        """Join the lines here and there; a journal that another machine removed is removed here."""
         name = self._name(path)
         with self._lock:
             known = self._read("journals")
