@@ -26,10 +26,7 @@ Progress = Callable[[str], None]
 
 
 def crawl(home: Home, name: str, source: Source, progress: Progress, timeout: float = 30) -> Row:
-    """Fetch or read all pages of a source into the workspace and return the crawl's row (`schemas.CRAWLS`);
-    failed pages are stored with reasons. Once a process: Scrapy's reactor does not start twice. ``timeout``:
-    seconds. Raises LockedError: another process crawls it.
-    """
+    """Return the crawl's row; once a process. timeout: seconds. LockedError: another crawls it."""
     if source.reader:
         return _read(home, name, source)
     return _scrape(home, name, source, progress, timeout)

@@ -114,11 +114,7 @@ class LoginMiddleware(OfCrawler):
 
 
 async def sign_in(crawler: Crawler, url: str, credentials: Credentials) -> None:
-    """Send the login form of a page: the one with a password, with what its other fields hold.
-
-    Raises `AssayError` if there is no such form, if it would send the password to another origin, or if the
-    answer is an error or asks for the password again.
-    """
+    """Raises AssayError: no such form, another origin, an error, or asked again."""
     page = await _fetched(crawler, Request(url, meta=_META, dont_filter=True))
     form = next(iter(page.selector.xpath(f"//form[{_LOCKED_INPUT}]")), None)
     if form is None:

@@ -120,10 +120,7 @@ def reads_as_text(page: Selector) -> bool:
 
 
 def has_prose(page: Selector) -> bool:
-    """Return whether a page has enough words outside links and menus and is not a list of teasers.
-
-    The number of links in menus does not matter.
-    """
+    """Enough words outside links and menus, and no list of teasers; links in menus do not matter."""
     words = _count(page.xpath(_TEXT).getall())
     headings, leading = len(page.xpath(_HEADINGS)), len(page.xpath(_LINKED))
     return words >= LEAST_WORDS and not (leading >= 2 and 2 * leading >= headings)
@@ -145,10 +142,7 @@ _ASKS = re.compile(
 
 
 def is_scripts_only(page: Selector, *, ran: bool = False) -> bool:
-    """Return whether a page has almost no text before its scripts run, or only asks to enable them.
-
-    ran: its scripts have run, so a few words are all of its text
-    """
+    """Almost no text before scripts run, or a request to enable them; ran: they have run."""
     if not page.xpath(_RUNS) or page.xpath("//frameset | //body//iframe"):
         return False
     shown = " ".join(page.xpath(VISIBLE).getall())

@@ -13,11 +13,7 @@ STATE, SPLITS = "state.json", "dataset_dict.json"
 
 
 def arrow_files(path: Path) -> list[Path]:
-    """Return the Arrow files of a dataset's folder in their order; of several splits, an error names them.
-
-    Raises:
-        InputError: the folder is no dataset, or has several splits.
-    """
+    """Raises InputError: the folder is no dataset, or has several splits, which it names."""
     if path.is_file():
         return [path]
     if (path / SPLITS).is_file():
@@ -43,11 +39,7 @@ def is_of_dataset(path: Path) -> bool:
 
 
 def arrow_rows(path: Path, columns: list[str] | None = None, batch: int = 256) -> Iterator[dict[str, Any]]:
-    """Yield the rows of an Arrow file, which is memory-mapped; columns: default: all.
-
-    Raises:
-        InputError: it is no Arrow file.
-    """
+    """Rows of a memory-mapped file; columns: default: all. Raises InputError: no Arrow file."""
     import pyarrow as pa
 
     try:

@@ -47,10 +47,7 @@ class OneOf:
         shorthand: Callable[[object], object] | None = None,
         beside: tuple[str, ...] = (),
     ) -> None:
-        """Of two kinds with one name, that of the later registry counts.
-
-        shorthand: writes out other ways to write a part, such as a list; returns all else as it is
-        """
+        """shorthand: writes out other ways to write a part; of two kinds of a name, the last counts"""
         self._registries = registries
         self._shorthand = shorthand
         self.beside = beside

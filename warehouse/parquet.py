@@ -40,11 +40,7 @@ def write_batches(
 
 
 def read_parquet(path: Path, columns: list[str] | None = None, where: pl.Expr | None = None) -> pl.DataFrame:
-    """Read a Parquet file; ``where``: only these rows.
-
-    Raises:
-        CorruptFileError: the file is missing, torn, or no Parquet; the message names it.
-    """
+    """Raises CorruptFileError: the file is missing, torn, or no Parquet."""
     try:
         if where is None:
             return pl.read_parquet(path, columns=columns)

@@ -198,10 +198,7 @@ def readable(store: ArtifactStore, artifacts: Iterable[Artifact], say: Say) -> l
 
 
 def rebuild(home: Home, path: Path | None = None, say: Say = lambda _sentence: None) -> dict[str, int]:
-    """Make the database again from the files under ``home``; return the number of artifacts, calls and
-    crawls, by stage or table. The new file takes the old one's place at the end; damaged artifacts are set
-    aside and told to ``say``.
-    """
+    """Make the database again from the files; return how many artifacts, calls … by stage or table."""
     target = path or home.database
     store = ArtifactStore(home)
     if mirror := mirror_of(home):

@@ -209,10 +209,7 @@ class VectorCache:
             self._forget(name)
 
     def compact(self) -> int:
-        """Join small segments and divide full shards; return how many segments went. New ones are there
-        before the old go; one process tidies a shard at a time. What killed processes left is removed after a
-        day.
-        """
+        """Join small segments and divide full shards, the new before the old go; return how many went."""
         sweep(self.folder)
         self.refresh()
         before = {name for names in self._shards.values() for name in names}

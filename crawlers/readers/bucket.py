@@ -32,11 +32,7 @@ class Bucket(Folder):
     kind: ClassVar[str] = "bucket"
 
     def read(self, source: Source) -> Iterator[Page]:
-        """Yield the pages of the objects.
-
-        Raises:
-            InputError: `path` is no address of a bucket, or nothing lies there.
-        """
+        """Raises InputError: `path` is no address of a bucket, or nothing lies there."""
         url = source.path or ""
         if urlsplit(url).scheme not in SCHEMES:
             raise InputError(f"path: a bucket has an address such as s3://bucket/folder, not {url!r}.")

@@ -26,10 +26,7 @@ _BLOCK = 1 << 16  # bytes from which a charset is told
 
 
 def files_of(source: Source, suffixes: tuple[str, ...]) -> Found:
-    """Yield name (path within the folder) and path of the source's files of these kinds, sorted; a single
-    file of any kind. Hidden files are skipped; what cannot be listed is yielded itself, so that reading it
-    fails with the reason.
-    """
+    """Yield name and path, sorted, a single file of any kind; what cannot be listed fails when read."""
     root = root_of(source)
     if not root.is_dir():
         if not root.exists():
@@ -54,12 +51,7 @@ def root_of(source: Source) -> Path:
 
 
 def check_file(path: Path, source: Source) -> None:
-    """Check that a file of a source may be read.
-
-    Raises:
-        ValueError: it is not a regular file, or a symbolic link leads out of the source's folder.
-        OSError: it is a folder that cannot be listed.
-    """
+    """Raises ValueError (not regular, or a link out of the folder) and OSError."""
     root = root_of(source)
     if path != root and path.is_symlink() and not _end_of(path).is_relative_to(root.resolve()):
         raise ValueError("a symbolic link that leads out of the source's folder")

@@ -54,11 +54,7 @@ class Git(Folder):
     ref: Annotated[str, Field(pattern=r"^[\w][\w./@-]*$")] = "HEAD"
 
     def read(self, source: Source) -> Iterator[Page]:
-        """Yield the pages of the files at ``ref``.
-
-        Raises:
-            InputError: `path` is no repository, it has no such ref, or it is larger than `MAX_BYTES`.
-        """
+        """Raises InputError: no repository, no such ref, or more than `MAX_BYTES`."""
         where = _where(source)
         with copy_of(f"git {where}") as folder:
             repository, tree = folder / "repository", folder / "files"

@@ -30,10 +30,7 @@ def choose_one(
 def switch(
     context: PageContext, name: str, label: str, options: Sequence[str], title: Titles, first: str
 ) -> str:
-    """Show options side by side; return the one that the address names, else ``first``.
-
-    label: empty: none is shown
-    """
+    """label: empty: none is shown; first: default of the address"""
     key = _begin(context, name, first, options)
     st.segmented_control(
         label or name,

@@ -31,10 +31,7 @@ _LEGEND = alt.Legend(orient="top", title=None, offset=6)
 
 
 def days_stacked(rows: pl.DataFrame, colours: Mapping[str, str], what: str, column: Column) -> alt.Chart:
-    """Return bars a day, in parts one above the other.
-
-    colours: columns -> their colours, the lowest part first
-    """
+    """Return bars a day in parts; colours: columns -> colours, the lowest part first."""
     places = pl.DataFrame({"part": list(colours), "place": range(len(colours))})
     bars = alt.Chart(_parts(_dated(rows), colours, "day").join(places, on="part")).mark_bar()
     return bars.encode(
@@ -64,10 +61,7 @@ def days_lines(
 def lying_bars(
     rows: pl.DataFrame, name: str, colours: Mapping[str, str], what: str, column: Column
 ) -> alt.Chart:
-    """Return a bar a row, in the order of the rows, in parts one beside the other.
-
-    name: the column that says what a bar is of
-    """
+    """Return a bar a row in parts; name: the column that says what a bar is of."""
     places = rows.with_row_index("place").with_columns(
         pl.col(name).alias("name"), pl.col("place").cast(pl.Int64)
     )
@@ -85,10 +79,7 @@ def lying_bars(
 
 
 def intervals(rows: pl.DataFrame, what: str, column: Column, bounds: Sequence[float] | None = None) -> Chart:
-    """Return a point with its interval a row, in the order of the rows.
-
-    rows: `name`, `value`, `low`, `high`; where an end is missing, there is no line
-    """
+    """rows: `name`, `value`, `low`, `high`; where an end is missing, there is no line"""
     scale = alt.Scale(zero=False) if bounds is None else alt.Scale(domain=list(bounds))
     base = alt.Chart(rows.select("name", "value", "low", "high")).encode(
         y=_NAMES, tooltip=_interval_tips(column)

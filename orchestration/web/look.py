@@ -7,10 +7,7 @@ from pathlib import Path
 
 
 def dress(title: str, *sheets: str) -> None:
-    """Begin a page: its title in the browser, the style sheet of all pages, no menu of Streamlit.
-
-    sheets: style sheets beside it that the page has too, as `frame`, that of Streamlit's own elements
-    """
+    """Set the title; sheets: style sheets beside `look`, as `frame`, that of Streamlit's elements."""
     import streamlit as st
 
     st.set_page_config(page_title=title, layout="wide", menu_items={})

@@ -31,10 +31,7 @@ _GRACE = 3.0  # seconds to end in
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Serve a page until a signal comes, or the other end of the standard input is closed.
-
-    arguments: the page's script, Streamlit's options as a JSON object, what the script gets
-    """
+    """arguments: the page's script, Streamlit's options as a JSON object, what the script gets"""
     script, options, *own = arguments
     import streamlit as st
     from starlette.middleware import Middleware

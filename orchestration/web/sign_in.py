@@ -46,13 +46,7 @@ class PasswordGate:
         return self._password is None
 
     def enter(self, password: str, address: str | None = None) -> str | None:
-        """Return a ticket for the right password; None for another.
-
-        address: the client's IP address; None: this machine
-
-        Raises:
-            TooManyAttemptsError: too many wrong ones were given.
-        """
+        """None: a wrong password. Raises TooManyAttemptsError. address: None: this machine"""
         if self._password is None or not self._password.is_right(password, address):
             return None
         ticket = secrets.token_urlsafe(24)

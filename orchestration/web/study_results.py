@@ -39,10 +39,7 @@ BASES = app_texts("study_results_bases")
 
 
 def choose_metric(context: PageContext, data: ReportData, *, every: bool = False) -> str:
-    """Show the switch between equal contexts and equal numbers of passages; return the metric of the choice.
-
-    every: any other metric can be chosen, too
-    """
+    """By equal contexts or equal numbers of passages; every: any other metric, too."""
     words, found = context.words(BASES), bases(data)
     titles = {one.name: one.title for one in data.metrics}
     name = data.primary.name

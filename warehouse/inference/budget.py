@@ -114,11 +114,7 @@ class Budget:
         return self.spent.usd
 
     def open(self, model: str) -> bool:
-        """Wait for room for a call of a model; return False when a cap is reached. After True, call `close`.
-
-        Raises:
-            TimeoutError: no call under way has ended for `STALLED` seconds.
-        """
+        """False: a cap is reached. Raises TimeoutError: no call has ended for `STALLED` seconds."""
         if self.caps == Caps():
             with self._changed:
                 self._under_way[model] += 1

@@ -90,12 +90,7 @@ def complete(
 def send_json(
     method: str, url: str, body: bytes, headers: Mapping[str, str], timeout: float
 ) -> httpx.Response | http_posts.Response:
-    """Send a request with a body of JSON; return the response, which is a success.
-
-    Raises:
-        ServerError: the server answered with an error.
-        httpx.HTTPError: it did not answer, or the connection broke.
-    """
+    """Raises ServerError (an error was answered) and httpx.HTTPError (no answer)."""
     response: httpx.Response | http_posts.Response | None = None
     if method == "POST":
         response = http_posts.post(url, body, headers, timeout, monotonic() + timeout * http_limits.TOTAL)

@@ -113,10 +113,7 @@ _STATUS_OF = (
 def complete(
     request: Mapping[str, Any], api_base: str | None, api_key: str | None, timeout: float, drafting: Drafting
 ) -> dict[str, Any]:
-    """Send a request as `chat_completions.complete` does, and add to a draft what comes; same errors.
-
-    A server that refuses to stream, or whose streams alone count no tokens, is asked without streaming.
-    """
+    """As `chat_completions.complete`, drafted; without streaming where the server refuses."""
     url, headers = url_of(api_base), headers_for(api_key)
     server = _servers.setdefault(url, _Server())
     for options in server.ways():

@@ -131,11 +131,7 @@ def without_secrets(value: Any) -> Any:
 
 
 def encode_without_secrets(value: Any) -> tuple[Any, str]:
-    """Return a value without secrets (`without_secrets`), and the same as JSON.
-
-    Raises:
-        ValueError: a number is not finite.
-    """
+    """Return a value without secrets, and as JSON. ValueError: a number is not finite."""
     text = _encode(value)
     if any(form in text for form in _secrets().in_json):
         value = without_secrets(value)

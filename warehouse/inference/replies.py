@@ -182,11 +182,7 @@ _PARTS = [one.name for one in fields(Call) if one.init]
 
 
 def read_litellm(response: Any) -> Completion:
-    """Read what LiteLLM returns.
-
-    Raises:
-        NoCompletionError: it is not shaped like a completion.
-    """
+    """Raises NoCompletionError: it is not shaped like a completion."""
     try:
         choice = response.choices[0]
         fields = getattr(choice.message, "provider_specific_fields", None) or {}

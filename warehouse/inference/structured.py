@@ -90,11 +90,7 @@ def ask_structured(
     shape: type[Shape],
     check: Callable[[Shape], None] | None = None,
 ) -> Structured[Shape]:
-    """Ask for JSON of a shape, and once more, with the error, where the reply cannot be read; a cut reply is
-    not repeated.
-
-    ask: sends a chat; check: raises ValueError, with a reason, for what has the shape and is of no use
-    """
+    """Once more, with the error, where a reply cannot be read; not where it was cut."""
     first = read_structured(ask(messages), shape, check)
     if first.status is not Status.PARSE_FAILED:
         return first
@@ -219,10 +215,7 @@ Definitions = dict[str, dict[str, Any]]
 
 
 def _bounded(node: dict[str, Any], shared: Definitions, place: str) -> dict[str, Any]:
-    """Return a schema without references, titles and defaults, closed and bounded in every part.
-
-    shared: the definitions that it may refer to
-    """
+    """Without references, titles and defaults, closed and bounded in every part."""
     node, shared = _resolved(node, shared, place)
     found = {key: node[key] for key in _KEPT if key in node and not (key == "maxLength" and "enum" in node)}
     kind = node.get("type")

@@ -314,11 +314,7 @@ class Throttle:
             return self._models[ticket.model].backoff(monotonic(), faults, was_dropped=was_dropped)
 
     def limited(self, ticket: Ticket, wait: float | None) -> float:
-        """Count a refused attempt; return the seconds that it keeps its slot (infinity: not to be tried
-        again, after PATIENCE of refusals).
-
-        wait: seconds that the server asks for, at most LONGEST_WAIT; None: it does not say
-        """
+        """Return the seconds that the refused attempt keeps its slot; infinity: give up."""
         with self._lock:
             now = monotonic()
             hold = self._models[ticket.model].hold(now)

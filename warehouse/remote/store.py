@@ -199,13 +199,7 @@ class RemoteStore:
         return stored["e_tag"] or ""
 
     def download(self, path: str, file: Path, size: int | None = None, sha256: str | None = None) -> bool:
-        """Fetch an object into a file, which is whole or not there; return False if there is no object.
-
-        size, sha256: of the object, if known
-
-        Raises:
-            DamagedObjectError: it has another size or digest.
-        """
+        """False: there is no object. Raises DamagedObjectError: another size or digest."""
         try:
             with (
                 self._explained(f"reading {path}"),

@@ -56,10 +56,7 @@ class QueuePosition:
         return self.questions[self.step]
 
     def kept(self, value: float, question: Question) -> float:
-        """Return the value as it is stored, of the value as it is seen; or the other way round.
-
-        Where the rival stands first, what is better as the annotator sees them is worse as it is stored.
-        """
+        """Turn a value as seen into one as stored, or back: the rival may stand first."""
         low, high = question.criterion.bounds
         return low + high - value if self.showing.swapped and question.of.compares else value
 
@@ -108,10 +105,7 @@ class CurrentRatings:
 
 
 def current_ratings(queue: Queue, annotator: str, rows: Iterable[HumanScore]) -> CurrentRatings:
-    """Return what stands of an annotator's scores.
-
-    rows: of the study by anybody, in the order of their files
-    """
+    """rows: of the study by anybody, in the order of their files"""
     found = CurrentRatings()
     versions = {name: rubric.version for name, rubric in queue.rubrics.items()}
     for row in rows:

@@ -79,10 +79,7 @@ def trouble_view(reason: str, words: Words) -> View:
 
 
 def name_view(queue: Queue, known: Collection[str], note: str = "") -> View:
-    """Return the view that asks who is scoring.
-
-    known: annotators that have scored of the study
-    """
+    """known: annotators that have scored of the study"""
     return _view("name", queue.study, note=note, known=[plain(one) for one in known])
 
 
@@ -112,10 +109,7 @@ def desk_view(desk: AnnotationSession) -> View:
 
 
 def _view(kind: str, study: str, stored: Sequence[str] = (), **more: Json) -> View:
-    """Return a view; each has another serial, so that the page knows that the server has answered.
-
-    stored: drafts of comments that the browser may forget
-    """
+    """Each view has another serial, so that the page knows that the server has answered."""
     return {"kind": kind, "serial": token_hex(8), "study": plain(study), "saved": list(stored), **more}
 
 

@@ -17,11 +17,7 @@ _GONE = frozenset({Status.ERROR, Status.TIMEOUT, Status.RATE_LIMITED})
 
 
 def facts_html(turn: Turn, wanted: str | None, cell: str, words: Words) -> str:
-    """Return who answered a turn, its seconds, tokens and US dollars as HTML.
-
-    wanted: the model that the cell asks first; None: it asks none
-    cell: its name for people
-    """
+    """wanted: the model that the cell asks first, None: none; cell: its name for people"""
     parts = [cell] if cell else []
     if turn.model or turn.status in ANSWERED:  # what a gate declines, nothing has quoted
         parts.append(_model(turn, wanted, words))

@@ -133,10 +133,7 @@ class ChatPageSession:
     def ask(
         self, question: str, cells: Sequence[str] | None = None, without: frozenset[str] = frozenset()
     ) -> None:
-        """Put a question; what stands in its way is said on the page.
-
-        cells: None: those that are chosen
-        """
+        """cells: None: those that are chosen"""
         if len(question) > LONGEST:
             notify(self.words("too_long", n=f"{len(question):,}", most=f"{LONGEST:,}"))
             return
@@ -156,20 +153,14 @@ class ChatPageSession:
         return [one.key for one in self.chosen(catalogue)]
 
     def opine(self, turn: Turn, thumbs: Thumbs | None = None, comment: str | None = None) -> bool:
-        """Keep what a person thinks of an answer; return whether that was done.
-
-        thumbs, comment: None: as it was
-        """
+        """thumbs, comment: None: as it was"""
         conversation = self.place.conversation or ""
         return self.did(
             lambda: self.room.service.feedback(self.study, conversation, turn.record_id, thumbs, comment)
         )
 
     def vote(self, number: int, preferred: Preferred, cell: str) -> None:
-        """Keep which of two answers is better.
-
-        cell: one that answered, by which the study's own questions are known again
-        """
+        """cell: one that answered, by which the study's own questions are known again"""
         conversation = self.place.conversation or ""
         if self.catalogue is not None:
             study, opened = self.catalogue.study, self.room.cell(cell)

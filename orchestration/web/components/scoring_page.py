@@ -14,10 +14,7 @@ _SCRIPTS = ("dom.js", "reading.js", "rubric.js", "frames.js", "main.js")
 
 
 def scoring_page(view: Mapping[str, Json], texts: Mapping[str, str], on_event: Callable[[], None]) -> None:
-    """Show a view of `annotation/view.py`; ``on_event`` is called when something is pressed.
-
-    texts: of `texts.yaml`, annotation, in the language of the page
-    """
+    """Show a view of `annotation/view.py` with texts of `texts.yaml`, annotation."""
     _component()(key=KEY, data={**view, "words": dict(texts)}, on_event_change=on_event)
 
 

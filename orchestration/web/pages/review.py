@@ -96,10 +96,7 @@ def _queue(context: PageContext, tab: AnnotationTab) -> Queue:
 
 @lru_cache(maxsize=8)
 def _prepared(name: str, reference: str, stamp: float | None) -> Queue:
-    """Return the queue of a study, made of its answers now; without its file, the last one that was made.
-
-    stamp: when the study's answers were last ranked
-    """
+    """Without the study's file, the last queue; stamp: when its answers were last ranked."""
     from rag_assay.evals.human.queue_builder import prepare_queue
     from rag_assay.evals.study.run_studies import find_known
     from rag_assay.evals.successive_halving.records import narrow_study
