@@ -163,8 +163,6 @@ class ConversationSync(Closeable):
 
     While a run holds the database, it tries again every few seconds: files are what is true, and the run
     itself brings the tables up to date, too.
-
-    Use it as a context manager, or close it.
     """
 
     def __init__(self, home: Home, soon: float = SOON) -> None:

@@ -47,7 +47,6 @@ class Begun(ConversationRecord):
 
     person: who asks, as they called themselves; empty: not given
     place: chat | terminal | demo; demo: made to show the pages, never asked by anybody
-    title: of the list of conversations; a later line of this kind renames it
     """
 
     kind: Literal["begun"] = "begun"
@@ -91,12 +90,10 @@ class StoredInterpretation(_Stored):
 
     kind: the query transform that understood it: follow_up, time_frame, entities, …
     type: what that calls it: standalone, window, date, club, …
-    text: as the question says it
     status: used, unused (it limits nothing), relaxed (nothing was left with it) or removed
     value: what it was taken for: a question that stands alone, `2021-01-01/2021-12-31` (either end may be
         open), a keyword of the corpus
     removed: the person took it away, and the question was asked without it
-    removable: whether a question can be asked without it
     """
 
     kind: Name
@@ -125,11 +122,9 @@ class ShownPassage(_Stored):
     """A passage that an answer was given from.
 
     number: of the answer's markers
-    section: headings above the passage
     page: of a PDF
     start, end: characters of the document's text
     score: on the retriever's own scale
-    cited: whether the answer names it
     evidence: (start, end) in `text` of the spans that support the answer, in order, without overlap
     """
 
@@ -166,23 +161,15 @@ class Turn(ConversationRecord):
     number: of the question in its conversation, from 1; two cells side by side answer the same number
     cell: key of the cell; empty: the question was put to none
     side: which of two cells side by side; None: it was asked alone
-    language: two-letter code of the question's language; None: not known
     asked_at: ISO 8601 day or time that words such as "yesterday" are read by
     question_id: of the study's question that it is, word for word; None: it is none of them
-    understood: what was read from the question, such as a time frame
-    status: ok, refused, no_context, parse_failed, truncated, timeout, rate_limited, over_budget, error or
-        not_run
-    reason: of a refusal or failure
-    answer: as it was generated
     model: that answered; None: no language model
     confidence: a feature of the retrieval scores
-    citations: passages that the answer names
     declined: what refused: no_passages, gate, min_score (no sentence is similar enough) or model
     partial: text of an answer that failed or was stopped; it is no answer
     chunk_ids: chunks that the generator was given; those without room in the prompt are not in `passages`
     turns_left_out: turns of the conversation that did not fit into the prompt
     usd: cost of the answer; None: the price is not known
-    cached: whether the model's reply came from the cache
     search_seconds: of understanding and searching; None: it failed
     answer_seconds: of generating; None: it failed
     seconds: from the question to the answer, as the person waited
@@ -232,8 +219,6 @@ class AnswerFeedback(ConversationRecord):
 
 class Vote(ConversationRecord):
     """Which of two cells side by side answered better, by a person who did not know which is which.
-
-    A later one of the same question takes its place.
 
     number: of the question in its conversation
     a, b: `record_id` of the turns

@@ -7,9 +7,10 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from time import monotonic
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from rag_assay.warehouse.cancellation import CancelledError, cancel_scope
 from rag_assay.warehouse.fair_slots import FairSlots
@@ -100,11 +101,6 @@ def run_cooperatively(
         turns.stop()
 
 
-class _Ended(NamedTuple, Generic[Result]):
-    result: Result | None
-    error: BaseException | None
-
-
 class _Turns(Generic[Result]):
     """Whose turn it is; the thread that makes it has the first one."""
 
@@ -115,7 +111,7 @@ class _Turns(Generic[Result]):
         self._is_stopped = False
         self._computing = 0  # threads that do not rest
         self._resting: list[Callable[[], int]] = []
-        self._ended: deque[_Ended[Result]] = deque()
+        self._ended: deque[Future[Result]] = deque()
         self._threads: list[threading.Thread] = []
 
     @property
@@ -133,12 +129,13 @@ class _Turns(Generic[Result]):
 
     def _work(self, work: Callable[[], Result]) -> None:
         with cancel_scope(lambda: self._is_stopped):
+            ended: Future[Result] = Future()
             try:
                 with self._turn.slot():
                     _of_thread.turns = self  # type: ignore[assignment]
-                    ended: _Ended[Result] = _Ended(work(), None)
+                    ended.set_result(work())
             except BaseException as error:  # raised again where the results are taken
-                ended = _Ended(None, error)
+                ended.set_exception(error)
             with self._changed:
                 self._computing -= 1
                 self._ended.append(ended)
@@ -154,11 +151,9 @@ class _Turns(Generic[Result]):
 
     def ended(self) -> Iterator[Result]:
         while self._ended:
-            result, error = self._ended.popleft()
+            ended = self._ended.popleft()
             self._threads = [thread for thread in self._threads if thread.is_alive()]
-            if error is not None:
-                raise error
-            yield result  # type: ignore[misc] # work that raised nothing has a result
+            yield ended.result()
 
     def rest(self, calls: Callable[[], int]) -> None:
         with self._changed:

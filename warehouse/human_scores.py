@@ -146,12 +146,9 @@ class HumanScore:
     `(study, annotator, item_id, rubric, criterion, showing, cell, question_id)`.
 
     score_id: of this row alone; a row whose id is there already is not added again
-    annotator: as `annotator_name` returns it
     status: `ok` with a value; `withdrawn`: an earlier row is taken back; `skipped`: the annotator cannot say
     cell, question_id: key of the one cell that the score is of; None: of all cells with this item
-    seconds: how long the item was looked at before
     showing: 1: the first time that the item was shown, 2: a hidden repeat
-    place: where the row is from: `page`, `FILE:LINE`, `chat`
     """
 
     score_id: str

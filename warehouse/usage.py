@@ -27,7 +27,6 @@ MOST = 500  # rows of a list that a page shows; a file has all of them
 class UsageFilter:
     """Which rows are counted.
 
-    study, cell: None: all
     since, until: days, both included
     demo: demo data in place of real use
     time_zone: by which a day begins, as in Europe/Berlin
@@ -77,7 +76,6 @@ PANELS: Mapping[str, Panel] = _panels()
 class UsageChoices:
     """What can be filtered by.
 
-    studies: that were asked something, or have a history
     cells: (study, cell) of those that answered
     first, last: days on which people asked; None: no questions yet
     questions, demo_questions: that people asked, and that demo data has

@@ -230,8 +230,6 @@ class Gateway(Closeable):
         replicate: another number asks again
         top_logprobs: how many of the likeliest first tokens to request; default: none
         timeout, retries: for this call; default: the gateway's own
-        price: of a token, in place of LiteLLM's
-        pace: how many calls its server may be sent at once and in a minute
         purpose: what the call is made for, which its record tells if it is paid now
         drafted: a listener may see the text while it comes (`on_token`)
         """
@@ -360,8 +358,6 @@ class Gateway(Closeable):
         """Ask a recipe's model for JSON of a shape, once more if unreadable (`ask_structured`); else a typed
         failure with its text.
 
-        name: of the schema, as the server sees it
-        bounds: what the schema says beside the shape
         check: raises ValueError for what has the shape and is of no use
         """
         ask = partial(

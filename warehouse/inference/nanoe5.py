@@ -76,7 +76,6 @@ class _Reader:
 class Contents:
     """What the file holds.
 
-    pieces: text and score of each sentence piece, by number
     replaced: character -> what the model's normaliser makes of it
     places: name of a tensor -> its offset
     """

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from time import monotonic
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from rag_assay.warehouse.cancellation import LOOK, CancelledError, cancel_scope, is_cancelled, stop_sign
 from rag_assay.warehouse.cooperative_scheduler import release_turn
@@ -48,13 +49,6 @@ def side_by_side(
         lanes.stop()
 
 
-class _Ended(NamedTuple, Generic[Result]):
-    """How a call ended; the error is that which it raised."""
-
-    result: Result | None
-    error: BaseException | None
-
-
 class _Lanes(Generic[Item, Result]):
     """Threads that take the next task until none is left or they are stopped."""
 
@@ -65,7 +59,7 @@ class _Lanes(Generic[Item, Result]):
         self._is_stopped = False
         self._is_unwanted = stop_sign()  # as the work of the thread that wants the results is
         self._listener = listener()
-        self._ended: dict[int, _Ended[Result]] = {}
+        self._ended: dict[int, Future[Result]] = {}
         self._wanted = 0  # the task whose result is waited for
         self._changed = threading.Condition()
         self._threads: list[threading.Thread] = []
@@ -87,9 +81,7 @@ class _Lanes(Generic[Item, Result]):
                     self._changed.wait(LOOK)
         with self._changed:
             ended = self._ended.pop(place)
-        if ended.error is not None:
-            raise ended.error
-        return ended.result  # type: ignore[return-value] # a call that raised nothing has a result
+        return ended.result()
 
     def stop(self) -> None:
         with self._changed:
@@ -103,10 +95,11 @@ class _Lanes(Generic[Item, Result]):
         stopped = cancel_scope(lambda: self._is_stopped or self._is_unwanted())
         with stopped, draft_listener(self._listener):
             while (place := self._take()) is not None:
+                ended: Future[Result] = Future()
                 try:
-                    ended: _Ended[Result] = _Ended(self._call(self._tasks[place]), None)
+                    ended.set_result(self._call(self._tasks[place]))
                 except BaseException as error:  # raised again where the result is asked for
-                    ended = _Ended(None, error)
+                    ended.set_exception(error)
                 with self._changed:
                     self._ended[place] = ended
                     self._n_ended += 1

@@ -138,10 +138,6 @@ class CallPolicy(NamedTuple):
     """How a call is made and paid, which changes nothing of its answer.
 
     timeout: seconds that the server may stay silent
-    retries: further attempts after a passing fault; 0: none after anything
-    price: of a token; None: as LiteLLM knows it
-    pace: how many calls its server may be sent at once and in a minute
-    purpose: what the call is made for, which its record tells if it is paid now
     asked_at: when it was asked for, by `perf_counter`
     drafting: told what the model writes, as it comes; None: there is no listener
     send: sends it once, in place of a chat completion

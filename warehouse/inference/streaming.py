@@ -7,10 +7,11 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from rag_assay.warehouse.cancellation import LOOK, CancelledError, cancel_scope, is_cancelled, stop_sign
 from rag_assay.warehouse.encodable import encodable
@@ -187,13 +188,23 @@ def display_text(text: str) -> str:
 def heard(read: Callable[[], Result], drafting: Drafting) -> Result:
     """Return what ``read`` returns and tell its draft meanwhile; it reads in a thread of its own."""
     drafting.begin()
-    reading = _Reading(read, drafting)
-    reading.start()
-    while not reading.ended.is_set():
+    is_unwanted = stop_sign()  # as the work of the thread that asks is
+    reading: Future[Result] = Future()
+
+    def run() -> None:
+        with cancel_scope(is_unwanted):
+            try:
+                reading.set_result(read())
+            except BaseException as error:  # raised again in the thread that asks
+                reading.set_exception(error)
+        drafting.news.set()
+
+    threading.Thread(target=run, name="draft", daemon=True).start()
+    while not reading.done():
         if drafting.news.wait(LOOK):
             drafting.news.clear()
             drafting.tell()
-            reading.ended.wait(EVERY)
+            wait([reading], EVERY)
         if is_cancelled():
             drafting.end(unwanted=True)
             raise CancelledError
@@ -201,30 +212,3 @@ def heard(read: Callable[[], Result], drafting: Drafting) -> Result:
             drafting.end()
     drafting.tell()
     return reading.result()
-
-
-class _Reading(threading.Thread, Generic[Result]):
-    """Reads one response."""
-
-    def __init__(self, read: Callable[[], Result], drafting: Drafting) -> None:
-        super().__init__(name="draft", daemon=True)
-        self.ended = threading.Event()
-        self._read = read
-        self._drafting = drafting
-        self._is_unwanted = stop_sign()  # as the work of the thread that asks is
-        self._results: list[Result] = []
-        self._error: BaseException | None = None
-
-    def run(self) -> None:
-        with cancel_scope(self._is_unwanted):
-            try:
-                self._results = [self._read()]
-            except BaseException as error:  # raised again in the thread that asks
-                self._error = error
-        self.ended.set()
-        self._drafting.news.set()
-
-    def result(self) -> Result:
-        if self._error is not None:
-            raise self._error
-        return self._results[0]

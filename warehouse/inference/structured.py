@@ -41,7 +41,6 @@ class Structured(Generic[Shape]):
 
     value: what the model said, checked; None where it said nothing that can be used
     status: the last reply's; `parse_failed` for one that is no JSON of the shape
-    reason: why there is no value, in one sentence; None where there is one
     replies: as they came: one, or two where the first could not be read
     """
 

@@ -152,8 +152,6 @@ class _Listing:
     """What a stage had when it was listed.
 
     at: when, by the monotonic clock
-    pointers: key -> its object
-    identities: of the artifacts of which there is something
     read: identities whose records were read since
     """
 
