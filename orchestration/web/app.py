@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import nullcontext, suppress
 from functools import cache, partial
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,6 @@ from rag_assay.orchestration.web.languages import (
     language_here,
     words_in,
 )
-from rag_assay.orchestration.web.look import add_styles, dress
 from rag_assay.orchestration.web.no_study import show_no_study
 from rag_assay.orchestration.web.page_context import (
     PAGES,
@@ -66,7 +66,7 @@ def _open_first(pages: dict[str, StreamlitPage]) -> None:
 
 def _show(name: str, pages: dict[str, StreamlitPage], language: Language) -> None:
     words = words_in(TEXTS, language)
-    dress(words(name), "frame")
+    _dress(words(name), "frame")
     if not let_in(language):
         return
     context = _context(name, pages, language)
@@ -76,7 +76,7 @@ def _show(name: str, pages: dict[str, StreamlitPage], language: Language) -> Non
         return
     with st.spinner(words("loading")):  # the frame is there before the modules of the first page
         module = page_module(name)
-    add_styles(*getattr(module, "SHEETS", ()))
+    _add_styles(*getattr(module, "SHEETS", ()))
     module.render(context)
 
 
@@ -89,6 +89,22 @@ def load() -> None:
     for name in PAGES:
         with suppress(Exception):  # it fails again where it is shown
             page_module(name)
+
+
+def _dress(title: str, *sheets: str) -> None:
+    """Set the title; sheets: style sheets beside `look`, as `frame`, that of Streamlit's elements."""
+    st.set_page_config(page_title=title, layout="wide", menu_items={})
+    _add_styles("look", *sheets)
+
+
+def _add_styles(*sheets: str) -> None:
+    if sheets:
+        st.html(f"<style>{''.join(map(_style, sheets))}</style>")
+
+
+@cache
+def _style(sheet: str) -> str:
+    return (Path(__file__).parent / f"{sheet}.css").read_text(encoding="utf-8")
 
 
 def _context(page: str, pages: dict[str, StreamlitPage], language: Language) -> PageContext:

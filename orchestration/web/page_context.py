@@ -32,7 +32,6 @@ class UiOptions:
     cell: key of the cell that answers first in the chat; empty: the recommended one
     model: the model that answers from its passages; empty: the cell's own
     usd: what calls of paid models may cost until the server ends
-    time_zone: of days and hours
     """
 
     study: str = ""
@@ -82,7 +81,6 @@ class PageContext:
 
     study: name of the chosen study; empty: none was run yet, which only Monitor shows
     studies: names of the studies that were run, the last one first
-    person: the name that the visitor gave; empty: none
     pages: page -> what Streamlit knows it by
     """
 

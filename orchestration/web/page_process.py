@@ -42,7 +42,6 @@ class Site:
     """The app and where it is served.
 
     argument: of its script, `UiOptions.to_argument`
-    host, port: that it listens on
     environment: what its process has beside ours
     """
 

@@ -28,8 +28,6 @@ class PasswordGate:
 
     A ticket is a random word that a browser's tab keeps in place of the password; it is good until the server
     ends, also while passwords are locked.
-
-    Safe to use from many threads.
     """
 
     def __init__(self, password: str | None, clock: Callable[[], float] = time.monotonic) -> None:

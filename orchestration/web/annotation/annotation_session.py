@@ -134,8 +134,6 @@ class AnnotationSession:
 
     place: what is before the annotator; None: nothing is left to do
     token: of what is shown now; an event with another is ignored
-    notice: what came of the last key, for the annotator
-    words: in the language of the page that is shown
     stored: names of the drafts of comments that are on disk by now
     """
 

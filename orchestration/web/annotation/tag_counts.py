@@ -34,7 +34,6 @@ class Measured:
 
     items: cell -> ids of its answers, in the order of the leaderboard
     values: cell -> its value by the metric that ranks; None: it has none
-    title: of that metric
     """
 
     items: Mapping[str, frozenset[str]]

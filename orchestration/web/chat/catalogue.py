@@ -25,7 +25,6 @@ class Choice:
     metric: title of the one that ranks the study's cells
     mean: over the study's questions; None: it was not measured by it
     rank, of: its place on the leaderboard that the verdict is about; None: it has none
-    declines: whether it can say that the documents do not say
     model: that it asks first; None: it asks none
     """
 

@@ -1,4 +1,4 @@
-"""Above the conversation: which cell answers, what it was measured to be, what to do with all of it."""
+"""Above the conversation: a person's conversations, which cell answers, and what it was measured to be."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import streamlit as st
 
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.chat.catalogue import Choice
-from rag_assay.orchestration.web.chat.conversation_list import show_conversations
 from rag_assay.orchestration.web.chat.export import json_of, markdown_of
-from rag_assay.orchestration.web.chat.page_session import ChatPageSession, notify
+from rag_assay.orchestration.web.chat.page_session import CONVERSATION, ChatPageSession, notify
 from rag_assay.orchestration.web.languages import Words
-from rag_assay.orchestration.web.page_context import set_address
+from rag_assay.orchestration.web.page_context import PERSON, person_of, set_address
 from rag_assay.warehouse.conversations import Conversation
 
 _LONGEST_TITLE = 200
+_SHOWN = 30  # conversations, until more are wanted
+_MORE = "shown_conversations"
 
 
 def show_head(session: ChatPageSession) -> None:
@@ -23,7 +24,7 @@ def show_head(session: ChatPageSession) -> None:
             "", key="new", icon=":material/add:", help=words("new"), on_click=set_address, kwargs={"c": None}
         )
         with st.popover("", icon=":material/forum:", help=words("conversations"), key="conversations_menu"):
-            show_conversations(session)
+            _conversations(session)
         if choice is None:
             st.html(f'<p class="as-note">{words("opening")}</p>', width="stretch")
         else:
@@ -94,6 +95,57 @@ def _choose(session: ChatPageSession, choice: Choice) -> None:
             icon=":material/leaderboard:",
             on_click="ignore",
         )
+
+
+def _conversations(session: ChatPageSession) -> None:
+    _list(session)
+    st.text_input(
+        session.words("person"),
+        session.place.person,
+        key="typed_person",
+        help=session.words("person_help"),
+        on_change=_take_person,
+        args=(session,),
+    )
+
+
+def _list(session: ChatPageSession) -> None:
+    words, here = session.words, session.place.conversation
+    every = session.listing.of(session.place.person)
+    # What could not be asked has left one without a question.
+    entries = [one for one in every if one.title or one.conversation == here]
+    shown = st.session_state.setdefault(_MORE, _SHOWN)
+    if not entries:
+        st.html(f'<p class="as-note">{words("no_conversations")}</p>')
+    with st.container(key="conversations", gap=None):
+        for entry in entries[:shown]:
+            is_here = entry.conversation == here
+            asked = next((one.question for one in session.pending), "") if is_here else ""
+            st.button(
+                label(entry.title or asked, 80) or words("untitled"),
+                key=f"to-{entry.conversation}",
+                type="secondary" if is_here else "tertiary",
+                width="stretch",
+                on_click=set_address,
+                kwargs={"c": entry.conversation},
+            )
+    if len(entries) > shown:
+        more = words("more_conversations", n=len(entries) - shown)
+        st.button(
+            more,
+            key="more",
+            type="tertiary",
+            on_click=lambda: st.session_state.update({_MORE: shown + _SHOWN}),
+        )
+
+
+def _take_person(session: ChatPageSession) -> None:
+    typed = st.session_state["typed_person"]
+    name = person_of(typed)
+    if typed.strip() and not name:
+        notify(session.words("person_bad", why=typed[:80]))
+        return
+    set_address(**{PERSON: name, CONVERSATION: None})
 
 
 # Of one conversation ----------------------------------------------------------------------------------------

@@ -63,7 +63,6 @@ class ChatLocation:
     """Where a session is.
 
     conversation: its id; None: one that is not begun yet
-    person: who asks; empty: not given
     cell: key of the cell that was chosen; None: the recommended one
     rival: key of the cell beside it; None: one answers alone
     """
@@ -88,10 +87,8 @@ Preferred = Literal["a", "b", "tie"]
 class ChatPageSession:
     """One run of the page.
 
-    study: its name
     first: key of the cell that the command named; None: the recommended one
     conversation: as its file has it; None: none is chosen, or it is not there
-    catalogue: None: it is being read
     state: of the room before conversation and catalogue were read: what comes later makes the page outdated
     """
 

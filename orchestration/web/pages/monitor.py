@@ -23,7 +23,7 @@ from rag_assay.orchestration.web.outcomes import TEXTS as OUTCOMES
 from rag_assay.orchestration.web.outcomes import outcome
 from rag_assay.orchestration.web.page_context import PageContext
 from rag_assay.orchestration.web.run_progress import CELL_STAGES, StudyProgress, study_progress
-from rag_assay.orchestration.web.usage.view import show_usage
+from rag_assay.orchestration.web.usage.panels import show_usage
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.paths import Home
 
