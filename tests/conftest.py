@@ -18,12 +18,14 @@ import pytest
 from absl import logging as absl_logging
 from hypothesis import HealthCheck, settings
 
+from rag_assay.assets.embedding.local import LocalEmbedder
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.warehouse import connection
 from rag_assay.warehouse.inference import egress, models
 from rag_assay.warehouse.paths import Home
 from tests.end_to_end import END_TO_END, changed_since, is_affected
 from tests.fakes import forking
+from tests.fakes.known_vectors import encode_once
 from tests.fakes.migrations import read_migrations_once
 from tests.fakes.shipped import Shipped, shipped_study
 
@@ -53,6 +55,8 @@ PRELOADED = (
 """Modules that tests of most files import: workers are forked with them."""
 OF_COMMANDS = (*PRELOADED, "lancedb")
 """Modules that commands import."""
+OF_EMBEDDING = ("tests/assets/embedding/", "tests/contracts/", "tests/docs/")
+"""What the names of files begin with in which the model computes each time."""
 
 # Threads of OpenMP that wait for each other in turn take eight times the processor on a machine that is busy.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -110,6 +114,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def _nothing_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no test be held to the servers of what another one has opened."""
     monkeypatch.setattr(egress, "opened", None)
+
+
+@pytest.fixture(autouse=True)
+def _texts_are_embedded_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Remember the vectors of this process, except for tests of embedding."""
+    if not request.node.nodeid.startswith(OF_EMBEDDING):
+        monkeypatch.setattr(LocalEmbedder, "encode", encode_once)
 
 
 @pytest.fixture(scope="session", autouse=True)
