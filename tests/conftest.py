@@ -55,7 +55,7 @@ PRELOADED = (
 """Modules that tests of most files import: workers are forked with them."""
 OF_COMMANDS = (*PRELOADED, "lancedb")
 """Modules that commands import."""
-OF_EMBEDDING = ("tests/assets/embedding/", "tests/contracts/", "tests/docs/")
+OF_EMBEDDING = ("tests/assets/embedding/", "tests/contracts/")
 """What the names of files begin with in which the model computes each time."""
 
 # Threads of OpenMP that wait for each other in turn take eight times the processor on a machine that is busy.

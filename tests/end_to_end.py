@@ -12,6 +12,8 @@ RESULTS = ("assets/", "crawlers/", "evals/")
 PAGES = ("orchestration/web/", "evals/reporting/", "evals/human/")
 CHAT = ("orchestration/web/", "orchestration/question_service/", "evals/chat/", "evals/pipeline/")
 COMMANDS = ("orchestration/", "warehouse/")
+PRODUCT = (*COMMANDS, *RESULTS)
+STAGES = ("assets/", "evals/", "warehouse/", "orchestration/stages.py")
 EVERYWHERE = ("pyproject.toml", "requirements.lock", "torch.lock", "tests/conftest.py", "tests/fakes/")
 """What all tests depend on."""
 
@@ -22,12 +24,29 @@ END_TO_END: Mapping[str, tuple[str, ...]] = {
     "tests/examples/": (*RUN, *RESULTS, "examples/"),
     "tests/orchestration/web/test_chat_page.py": CHAT,
     "tests/orchestration/web/test_chat_loop.py": (*CHAT, *RUN, "evals/question_generation/"),
+    "tests/orchestration/test_try.py": PRODUCT,
+    "tests/evals/test_judgements.py": STAGES,
+    "tests/evals/test_annotations.py": STAGES,
+    "tests/evals/test_names.py": STAGES,
+    "tests/warehouse/inference/test_local_llm.py": ("warehouse/",),
+    "tests/assets/indexing/test_approximate.py": ("assets/indexing/", "warehouse/"),
+    "tests/orchestration/test_human_rating_sensor.py": PRODUCT,
     "tests/orchestration/test_current_views.py": (*RUN, "warehouse/", "evals/study/"),
     "tests/orchestration/test_demo_slice.py": (*RUN, *RESULTS, "warehouse/"),
     "tests/docs/test_quickstart.py": (*RUN, *RESULTS, "docs/", "orchestration/commands/"),
     "tests/orchestration/test_example_package.py": (*COMMANDS, *RESULTS, "tests/example_package/"),
     "tests/orchestration/test_crawl_words.py": (*RUN, "crawlers/"),
     "tests/orchestration/test_dagster_ui.py": COMMANDS,
+    "tests/orchestration/test_screens.py": PRODUCT,
+    "tests/orchestration/server/test_study_tools.py": PRODUCT,
+    "tests/orchestration/runs/test_study_jobs.py": PRODUCT,
+    "tests/orchestration/test_automation.py": PRODUCT,
+    "tests/evals/query_transforms/test_sample_sites.py": (*RESULTS, "warehouse/"),
+    "tests/orchestration/commands/test_history.py": PRODUCT,
+    "tests/orchestration/commands/test_pull_request.py": PRODUCT,
+    "tests/orchestration/test_staleness.py": PRODUCT,
+    "tests/evals/test_walk.py": STAGES,
+    "tests/docs/test_notebooks.py": (*PRODUCT, "docs/"),
     "tests/orchestration/test_finished_results.py": (*RUN, "warehouse/"),
     "tests/orchestration/test_canary_secrets.py": (*COMMANDS, "evals/"),
     "tests/orchestration/test_every_figure.py": (*RUN, "evals/"),

@@ -66,9 +66,13 @@ def load(connection: duckdb.DuckDBPyConnection, store: ArtifactStore, artifacts:
             rows = pl.concat([_rows(store, artifact, table) for artifact in artifacts], how="diagonal")
             connection.execute(f"DELETE FROM {table} WHERE list_contains(?, artifact_id)", [identities])  # noqa: S608 -- from FILES
             insert_rows(connection, table, rows)
-        connection.executemany(
-            "INSERT OR REPLACE INTO artifacts VALUES (?, ?, ?, ?, ?)",
-            [[a.stage, a.identity, a.data_version, a.complete, a.created_at] for a in artifacts],
+        found = zip(
+            *((a.stage, a.identity, a.data_version, a.complete, a.created_at) for a in artifacts), strict=True
+        )
+        # One statement for all: DuckDB takes as long for each row of `executemany`.
+        connection.execute(
+            "INSERT OR REPLACE INTO artifacts SELECT unnest(?), unnest(?), unnest(?), unnest(?), unnest(?)",
+            [*map(list, found)],
         )
 
 
@@ -79,9 +83,9 @@ def _rows(store: ArtifactStore, artifact: Artifact, table: str) -> pl.DataFrame:
 
 def point(connection: duckdb.DuckDBPyConnection, stage: str, identities: dict[str, str]) -> None:
     if identities:
-        connection.executemany(
-            "INSERT OR REPLACE INTO pointers VALUES (?, ?, ?)",
-            [[stage, key, identity] for key, identity in identities.items()],
+        connection.execute(
+            "INSERT OR REPLACE INTO pointers SELECT ?, unnest(?), unnest(?)",
+            [stage, [*identities], [*identities.values()]],
         )
 
 

@@ -135,7 +135,7 @@ def test_a_score_counts_in_all_cells_with_its_item_and_computes_nothing_else(tow
 
 
 def test_the_value_is_the_mean_over_annotators_of_the_mean_over_showings(town: Town) -> None:
-    town.run(SCORED, "home")
+    town.build(SCORED, "home")
     give(town, "noon", 5.0, 1)
     give(town, "noon", 0.0, 2, showing=2)
     give(town, "noon", 3.0, 3, annotator="Bob")
@@ -144,7 +144,7 @@ def test_the_value_is_the_mean_over_annotators_of_the_mean_over_showings(town: T
     give(town, "tickets", 5.0, 6)
     give(town, "tickets", None, 7, status="withdrawn")
     give(town, "captain", None, 8, status="skipped")
-    town.run(SCORED, "home")
+    town.build(SCORED, "home")
     rows = {row["question_id"]: row for row in annotations(town).iter_rows(named=True)}
     assert rows["noon"]["value"] == (2.5 + 3.0) / 2
     assert (rows["noon"]["annotators"], rows["noon"]["low"], rows["noon"]["high"]) == (2, 0.0, 5.0)
@@ -163,10 +163,10 @@ def test_the_value_is_the_mean_over_annotators_of_the_mean_over_showings(town: T
 
 
 def test_a_score_of_one_cell_is_of_that_cell_alone(town: Town) -> None:
-    town.run(SCORED, "home")
+    town.build(SCORED, "home")
     give(town, "noon", 0.0, 1, cell=DEEPER, question_id="noon")
     give(town, "lamp", 5.0, 2)
-    town.run(SCORED, "home")
+    town.build(SCORED, "home")
     assert values(town) == dict.fromkeys(IDS) | {"lamp": 5.0}
     assert values(town, DEEPER) == dict.fromkeys(IDS) | {"lamp": 5.0, "noon": 0.0}
 
@@ -186,13 +186,13 @@ REJECTS: list[tuple[dict[str, Any], str]] = [
 
 
 def test_what_fits_nothing_is_kept_aside_with_its_reason(town: Town) -> None:
-    town.run(SCORED, "home")
+    town.build(SCORED, "home")
     for number, (changes, _) in enumerate(REJECTS):
         give(town, "noon", **{"value": 5.0, "number": number, **changes})
     path = scores(town).path("tiny", "Anna")
     with path.open("a") as file:
         file.write("five points!\n")
-    town.run(SCORED, "home")
+    town.build(SCORED, "home")
     rejected = read_parquet(town.bench.folder("annotations", "tiny") / "rejected_scores.parquet")
     assert len(rejected) == len(REJECTS) + 1
     for (_, reason), row in zip(REJECTS, rejected.iter_rows(named=True), strict=False):
@@ -221,20 +221,20 @@ def test_another_wording_is_another_metric_and_the_old_scores_come_back_with_the
 
 
 def test_a_touched_or_renamed_file_changes_nothing(town: Town) -> None:
-    town.run(SCORED, "home")
+    town.build(SCORED, "home")
     give(town, "noon", 5.0, 1)
-    town.run(SCORED, "home")
+    town.build(SCORED, "home")
     path = scores(town).path("tiny", "Anna")
     os.utime(path, (1, 1))
     path.rename(path.with_name("other.jsonl"))
-    town.run(SCORED, "home")
+    town.build(SCORED, "home")
     assert town.built == set()
 
 
 def test_what_comes_while_it_is_built_is_of_the_next_run(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     import rag_assay.evals.annotations as stage
 
-    town.run(SCORED, "home")
+    town.build(SCORED, "home")
     give(town, "noon", 5.0, 1)
     lamp = items(town)["lamp"].item_id
     read = stage.current_scores
@@ -244,10 +244,10 @@ def test_what_comes_while_it_is_built_is_of_the_next_run(town: Town, monkeypatch
         return read(rows)
 
     monkeypatch.setattr(stage, "current_scores", meanwhile)
-    town.run(SCORED, "home")
+    town.build(SCORED, "home")
     assert values(town) == dict.fromkeys(IDS) | {"noon": 5.0}
     monkeypatch.setattr(stage, "current_scores", read)
-    town.run(SCORED, "home")
+    town.build(SCORED, "home")
     assert values(town) == dict.fromkeys(IDS) | {"noon": 5.0, "lamp": 5.0}
 
 
@@ -285,10 +285,10 @@ def test_a_failed_answer_is_no_want_of_people(town: Town) -> None:
     with FakeOpenAI(respond=respond) as server:
         model = {"model": "openai/fake", "api_base": server.api_base}
         variant = {**PLAIN, **RUBRICS, "generators": {"asked": {"llm": model}}}
-        town.run(variant, "home", whole=False)
+        town.build(variant, "home", whole=False)
     key = "tiny.t16.minilm.bm25.asked"
     give(town, "noon", 5.0, 1, of=key)
-    town.run(variant, "home", whole=False)
+    town.build(variant, "home", whole=False)
     assert set(values(town, key)) == {"noon", "captain", "lamp"}
     found = said(town, key)
     assert found["tickets"][0] == Status.ERROR
@@ -325,7 +325,7 @@ def test_a_pair_that_says_the_same_is_a_tie_that_nobody_is_asked_about(town: Tow
     }
     rubrics = {"duel": {"pairwise": {"against": "t16.minilm.bm25.short"}}, "points": {"points": {}}}
     variant = {**PLAIN, "generators": generators, "rubrics": rubrics, "restrict": {"short": {"sample": 3}}}
-    town.run(variant, "home")
+    town.build(variant, "home")
     short = f"{CELL.rpartition('.')[0]}.short"
     work = BuildContext(town.bench.home)
     pairs = dict(current_items(Grid([town.bench.study]), town.bench.study, work, "t16.minilm.bm25.short"))
@@ -335,7 +335,7 @@ def test_a_pair_that_says_the_same_is_a_tie_that_nobody_is_asked_about(town: Tow
     version = town.bench.study.rubrics["duel"].version
     row = {"item_id": item.item_id, "rubric": "duel", "rubric_version": version, "value": 1.0}
     scores(town).append([score(1, **row), score(2, **{**row, "annotator": "Bob", "value": 0.5})])
-    town.run(variant, "home")
+    town.build(variant, "home")
     found = said(town, CELL, "people.duel")
     assert set(found) == {*of_pair.items, *of_pair.ties}, "the questions that both were asked"
     assert len(found) == 3
@@ -354,12 +354,12 @@ def test_a_new_score_asks_nothing_of_any_model(town: Town) -> None:
         judges = {"asked": {"yes_no": {**model, "metrics": ["supported"]}}}
         variant = {**PLAIN, **RUBRICS, "generators": {"asks": {"llm": model}}, "judges": judges}
         key = "tiny.t16.minilm.bm25.asks"
-        town.run(variant, "home", whole=False)
-        town.run(variant, "home", whole=False)
+        town.build(variant, "home", whole=False)
+        town.build(variant, "home", whole=False)
         asked = len(server.requests)
         assert asked
         give(town, "noon", 5.0, 1, of=key)
-        town.run(variant, "home", whole=False)
+        town.build(variant, "home", whole=False)
         assert len(server.requests) == asked
     assert town.bench.artifact("scores", key).meta["metrics_computed"] == ["people.points"]
     assert not town.built & {"answers", "judgements", "rankings", "questions"}
@@ -422,14 +422,14 @@ def test_what_does_not_fit_is_said(town: Town, changes: Variant, said_of_it: str
 
 
 def test_a_study_without_rubrics_has_the_identities_that_it_had(town: Town, tmp_path: Path) -> None:
-    town.run(PLAIN, "home")
+    town.build(PLAIN, "home")
     before = {stage: town.bench.artifact(stage, CELL).identity for stage in ("answers", "scores")}
     assert not list((town.bench.home.root / "annotations").glob("*/artifact.json"))
-    town.run({**PLAIN, **RUBRICS}, "home")
+    town.build({**PLAIN, **RUBRICS}, "home")
     assert town.built == {"annotations", "scores", "human_estimates", "leaderboard"}
     assert town.bench.artifact("answers", CELL).identity == before["answers"]
     assert town.bench.artifact("scores", CELL).meta["metrics_computed"] == ["people.points"]
-    town.run(PLAIN, "home")
+    town.build(PLAIN, "home")
     assert town.bench.artifact("scores", CELL).identity == before["scores"]
 
 

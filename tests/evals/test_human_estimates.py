@@ -142,10 +142,10 @@ def test_labels_of_a_file_and_scores_stand_apart(
     label = {"question": "When?", "answer": "At noon.", "passages": ["At noon."], "labels": {"support": True}}
     (town.folder / "labels.jsonl").write_text(json.dumps(label))
     variant = study(server, judge_cards={"judge": {"mutations": 0, "labels": "labels.jsonl"}})
-    town.run(variant, "home")
+    town.build(variant, "home")
     asked = len(server.requests)
     give(town, 5.0, 3.0, 0.0)
-    town.run(variant, "home")
+    town.build(variant, "home")
     assert len(server.requests) == asked
     rows = card(town).filter(metric="support", measure="labels")
     assert dict(rows.select("slice", "value").iter_rows()) == {None: 1.0, "people.points": 3.0}

@@ -97,7 +97,7 @@ def test_a_card_without_labels_knows_what_mutations_show(town: Town) -> None:
 
 
 def test_no_answer_is_made_worse_where_the_study_says_so(town: Town, server: FakeOpenAI) -> None:
-    town.run(study({"judge": asking(server)}, judge={"mutations": 0}), "home")
+    town.build(study({"judge": asking(server)}, judge={"mutations": 0}), "home")
     assert trials(town, "judge").is_empty()
     rows = card(town, "judge")
     assert measure(rows, "support", "parse_rate")["n"] > 0, "what the study has judged counts"
@@ -152,7 +152,7 @@ def test_a_judge_that_fails_has_a_card_that_says_so_and_is_tried_again(
     monkeypatch.setattr(call_failures, "RETRY_SECONDS", 0.0, raising=False)
     with FakeOpenAI(respond=lambda _received: failure(400, "no")) as broken:
         variant = study({"judge": asking(broken)}, judge={"mutations": 2})
-        town.run(variant, "home", whole=False)
+        town.build(variant, "home", whole=False)
         rows = card(town, "judge")
         assert measure(rows, "support", "parse_rate")["value"] == 0.0
         assert measure(rows, "support", "caught", "other_answer")["reason"]
@@ -160,7 +160,7 @@ def test_a_judge_that_fails_has_a_card_that_says_so_and_is_tried_again(
         assert not outcome.ok
         reply = json.dumps({"support": 0.5, "agreement": 1.0, "reason": "it says so"})
         broken.respond = lambda _received: answer(reply)
-        town.run(variant, "home")
+        town.build(variant, "home")
         assert measure(card(town, "judge"), "support", "parse_rate")["value"] == 1.0
 
 
@@ -204,7 +204,7 @@ def test_a_plan_counts_what_a_judge_is_tried_with(town: Town, server: FakeOpenAI
     assert planned(mutations=0, labels=file) == 2 * len(LABELS), "asked again where a reply is not JSON"
     n_kinds = 9  # all but two answers that change places
     assert planned(mutations=3) == 2 * 3 * (2 + n_kinds)
-    town.run(study({"judge": asking(server)}, judge={"mutations": 3}), "home")
+    town.build(study({"judge": asking(server)}, judge={"mutations": 3}), "home")
     assert planned(mutations=3) is None
 
 
@@ -225,9 +225,9 @@ def test_a_killed_card_goes_on_where_it_was(
         with monkeypatch.context() as patch:
             patch.setattr("rag_assay.evals.judge_cards.card_rows", killed)
             with pytest.raises(KeyboardInterrupt):
-                town.run(study(judges, **cards), "home", whole=False)
+                town.build(study(judges, **cards), "home", whole=False)
     asked, n_counted = len(server.requests), len(counted)
-    town.run(study(judges, **cards), "home")
+    town.build(study(judges, **cards), "home")
     assert n_counted > 0
     assert len({repr(one.body) for one in server.requests}) == len(server.requests)
     assert [one for one in counted[n_counted:] if one in counted[:n_counted]] == []

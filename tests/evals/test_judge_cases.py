@@ -105,7 +105,7 @@ def test_evidence_and_nothing_are_judged_as_they_were_read(town: Town) -> None:
         model = {"model": "openai/fake", "api_base": server.api_base}
         generators = {"gold": {"oracle_context": model}, "closed": {"no_context": model}}
         variant = study({"noted": {"noting": {}}}, generators=generators, metrics=["ndcg@10", "noted.noted"])
-        town.run(variant, "home")
+        town.build(variant, "home")
     gold = judged(town, "tiny.-.-.-.gold.by.noted")
     by_question = {case.question_id: [one.text for one in case.passages] for case in Noting.seen}
     assert by_question["noon"] == ["The ferry leaves the harbour at noon. "] or by_question["noon"][
@@ -124,7 +124,7 @@ def test_a_rival_is_the_same_question_of_another_cell(town: Town) -> None:
         generators=generators,
         restrict={"pair": {"generators": ["short"]}},
     )
-    town.run(variant, "home")
+    town.build(variant, "home")
     rows = read_parquet(town.bench.folder("answers", f"{BM25}.quote") / "answers.parquet")
     rival = dict(rows.select("question_id", "answer").iter_rows())
     assert {question: case.rival for question, case in seen().items()} == rival
@@ -143,7 +143,7 @@ def test_what_was_cut_off_was_not_given(town: Town) -> None:
         prompt.write_text("{% block user %}{{ context }} {{ question }}{% endblock %}")
         llm = {**model, "passages": 5, "prompt": {"file": "short.j2"}}
         chunkings = {"whole": {"document": {}}}
-        town.run(
+        town.build(
             study({"noted": {"noting": {}}}, generators={"asked": {"llm": llm}}, chunkings=chunkings),
             "home",
             docs={"ferry": "The ferry leaves the harbour at noon. " * 20, "other": "A ferry. " * 30},
@@ -159,7 +159,7 @@ def test_what_was_cut_off_was_not_given(town: Town) -> None:
 
 def test_what_the_budget_of_context_cuts_is_not_judged(town: Town) -> None:
     generators = {"quote": {"extractive": {"context_tokens": 64}}}
-    town.run(
+    town.build(
         study({"noted": {"noting": {}}}, generators=generators, chunkings={"t16": {"document": {}}}),
         "home",
         docs={"ferry": "The ferry leaves the harbour at noon. " * 20, "other": "A ferry. " * 30},
@@ -179,7 +179,7 @@ def test_an_answer_that_failed_is_no_fault_of_the_judge(town: Town) -> None:
     with FakeOpenAI(respond=lambda _received: failure(400, "not now")) as server:
         generators = {"asked": {"llm": {"model": "openai/fake", "api_base": server.api_base}}}
         judges = {"noted": {"noting": {}}, "found": {"noting": {"needs": ["passages"]}}}
-        town.run(study(judges, generators=generators), "home", whole=False)
+        town.build(study(judges, generators=generators), "home", whole=False)
     of_answers = judged(town, f"{BM25}.asked.by.noted")
     assert of_answers["value"].null_count() == len(of_answers)
     assert set(of_answers["status"]) <= {Status.ERROR, Status.NOT_RUN}
@@ -189,7 +189,7 @@ def test_an_answer_that_failed_is_no_fault_of_the_judge(town: Town) -> None:
 
 
 def test_a_judge_that_breaks_on_a_case_judges_the_others(town: Town) -> None:
-    town.run(study({"noted": {"noting": {"breaks": "on noon"}}}), "home", whole=False)
+    town.build(study({"noted": {"noting": {"breaks": "on noon"}}}), "home", whole=False)
     rows = {row["question_id"]: row for row in judged(town, f"{BM25}.quote.by.noted").iter_rows(named=True)}
     assert rows["noon"]["status"] == Status.ERROR
     assert "a bug of the judge" in rows["noon"]["reason"]
@@ -290,12 +290,12 @@ def test_cells_are_judged_side_by_side(town: Town) -> None:
     with FakeOpenAI(respond=lambda _received: verdict) as server, in_the_registry(AskingJudge):
         judge = {"asking": {"model": "openai/judge", "api_base": server.api_base}}
         retrievers = {f"r{k}": {"bm25": {"k": k}} for k in (1, 2, 3)}
-        town.run(study({"judge": judge}, retrievers=retrievers), "home")
+        town.build(study({"judge": judge}, retrievers=retrievers), "home")
         stage = town.bench.stages["judgements"]
         assert all(map(stage.waits_for_servers, stage.keys()))
         equal = len(server.requests)
         assert 4 <= equal < 3 * len(EVERYONE), "equal cases of several cells are one call"
-        town.run(study({"words": {"counting": {}}}), "other")
+        town.build(study({"words": {"counting": {}}}), "other")
         assert not any(map(town.bench.stages["judgements"].waits_for_servers, stage.keys()[:0]))
         words = town.bench.stages["judgements"]
         assert not any(map(words.waits_for_servers, words.keys()))

@@ -94,7 +94,7 @@ def test_a_judge_gives_rows_and_they_are_metrics_of_the_study(town: Town) -> Non
 
 
 def test_the_passages_are_those_that_the_answer_was_made_of(town: Town, server: FakeOpenAI) -> None:
-    town.run(study({"judge": asking(server)}), "home")
+    town.build(study({"judge": asking(server)}), "home")
     answers = read_parquet(town.bench.folder("answers", CELL) / "answers.parquet")
     chunks = read_parquet(town.bench.folder("chunks", "ferries.t16") / "chunks.parquet")
     texts = dict(chunks.select("chunk_id", "text").iter_rows())
@@ -110,27 +110,27 @@ def test_the_passages_are_those_that_the_answer_was_made_of(town: Town, server: 
 
 def test_a_second_run_asks_nothing_and_a_further_judge_alone_is_asked(town: Town, server: FakeOpenAI) -> None:
     one = {"first": asking(server)}
-    town.run(study(one), "home")
+    town.build(study(one), "home")
     assert len(server.requests) == len(ALL)
-    town.run(study(one), "home")
+    town.build(study(one), "home")
     assert len(server.requests) == len(ALL)
     assert not town.built
     before = town.bench.artifact("judgements", f"{CELL}.by.first")
-    town.run(study({**one, "counting": {"counting": {}}}), "home")
+    town.build(study({**one, "counting": {"counting": {}}}), "home")
     assert len(server.requests) == len(ALL)
     assert town.built == {"judgements", "judge_cards", "scores", "leaderboard"}
     assert [found.computed for found in town.outcomes["judgements"]] == [True, False]
     assert town.bench.artifact("judgements", f"{CELL}.by.first") == before
     computed = town.bench.artifact("scores", CELL).meta["metrics_computed"]
     assert computed == ["counting.support", "counting.agreement"]
-    town.run(study(one), "home")
+    town.build(study(one), "home")
     assert town.built <= {"scores", "leaderboard"}, "without it, all is as it was"
 
 
 def test_a_judge_by_another_name_is_the_same_judge(town: Town, server: FakeOpenAI) -> None:
-    town.run(study({"first": asking(server)}), "home")
+    town.build(study({"first": asking(server)}), "home")
     identity = town.bench.artifact("judgements", f"{CELL}.by.first").identity
-    town.run(study({"other": asking(server)}), "home")
+    town.build(study({"other": asking(server)}), "home")
     assert "judgements" not in town.built
     assert town.bench.artifact("judgements", f"{CELL}.by.other").identity == identity
     assert set(scores(town, "other.support")) == ALL
@@ -138,16 +138,16 @@ def test_a_judge_by_another_name_is_the_same_judge(town: Town, server: FakeOpenA
 
 
 def test_further_replicates_ask_for_themselves_alone(town: Town, server: FakeOpenAI) -> None:
-    town.run(study({"judge": asking(server)}), "home")
+    town.build(study({"judge": asking(server)}), "home")
     before = judged(town, "judge")
     server.requests.clear()
-    town.run(study({"judge": asking(server, replicates=3)}), "home")
+    town.build(study({"judge": asking(server, replicates=3)}), "home")
     assert Counter(one.body["seed"] for one in server.requests) == {8: len(ALL), 9: len(ALL)}
     after = judged(town, "judge")
     assert after.filter(replicate=1).equals(before)
     assert Counter(after["replicate"]) == dict.fromkeys((1, 2, 3), len(ALL) + len(WITH_TRUTH))
     server.requests.clear()
-    town.run(study({"judge": asking(server, replicates=3, vote="majority")}), "home")
+    town.build(study({"judge": asking(server, replicates=3, vote="majority")}), "home")
     assert not server.requests
     assert "judgements" not in town.built, "how votes are counted is a matter of the scores"
 
@@ -167,7 +167,7 @@ def test_replicates_vote(
     town: Town, server: FakeOpenAI, vote: str, values: dict[int, object], expected: tuple[Any, ...]
 ) -> None:
     server.respond = lambda received: verdict(values[received.body["seed"]])
-    town.run(study({"judge": asking(server, replicates=3, vote=vote)}), "home")
+    town.build(study({"judge": asking(server, replicates=3, vote=vote)}), "home")
     for status, value, reason in scores(town, "judge.support").values():
         assert (status, value) == expected[:2]
         assert (reason or "").startswith(expected[2] or "")
@@ -209,7 +209,7 @@ def test_what_failed_is_tried_again_and_nothing_else(town: Town, server: FakeOpe
         return failure(400, "not now") if "glows" in json.dumps(received.body) else verdict()
 
     server.respond = sometimes
-    town.run(study({"judge": asking(server)}), "home", whole=False)
+    town.build(study({"judge": asking(server)}), "home", whole=False)
     rows = judged(town, "judge")
     bad = rows.filter(pl.col("value").is_null())
     assert set(bad["question_id"]) == {"lamp"}
@@ -221,7 +221,7 @@ def test_what_failed_is_tried_again_and_nothing_else(town: Town, server: FakeOpe
     assert scores(town, "ndcg@10"), "the others are measured"
     server.requests.clear()
     server.respond = lambda _received: verdict()
-    town.run(study({"judge": asking(server)}), "home")
+    town.build(study({"judge": asking(server)}), "home")
     assert len(server.requests) == 1
     assert judged(town, "judge")["value"].null_count() == 0
 
@@ -255,11 +255,11 @@ def judged_of(town: Town, key: str) -> set[str]:
 
 def test_a_larger_sample_judges_the_further_questions(town: Town, server: FakeOpenAI) -> None:
     one = {"judge": asking(server)}
-    town.run(study(one, restrict={"judge": {"sample": 2}}), "home")
+    town.build(study(one, restrict={"judge": {"sample": 2}}), "home")
     assert len(server.requests) == 2
-    town.run(study(one, restrict={"judge": {"sample": 3}}), "home")
+    town.build(study(one, restrict={"judge": {"sample": 3}}), "home")
     assert len(server.requests) == 3
-    town.run(study(one), "home")
+    town.build(study(one), "home")
     assert len(server.requests) == len(ALL)
 
 
@@ -284,7 +284,7 @@ def test_the_rows_are_in_the_database_by_cell_replicate_and_judge(town: Town, se
 
 
 def test_judgements_that_cannot_be_made_cost_the_cell_nothing_else(town: Town) -> None:
-    town.run(study(metrics=["ndcg@10", "counting.support"]), "home")
+    town.build(study(metrics=["ndcg@10", "counting.support"]), "home")
     stage = town.bench.stages["scores"]
     gone = PartitionRef("judgements", f"{CELL}.by.counting")
     stage.without = frozenset({gone})
@@ -300,7 +300,7 @@ def test_judgements_that_cannot_be_made_cost_the_cell_nothing_else(town: Town) -
 
 def test_a_change_of_an_answer_has_that_answer_judged(town: Town, tmp_path: Path) -> None:
     """A judge without calls, too: what it read of the other questions is what it was."""
-    town.run(study(), "home")
+    town.build(study(), "home")
     before = judged(town, "counting").filter(pl.col("question_id") != "noon")
     asked: list[str | None] = []
     of = CountingJudge.of
@@ -367,24 +367,24 @@ def planned(town: Town, variant: Variant) -> dict[str, Any]:
 def test_the_plan_counts_what_judges_would_ask(town: Town, server: FakeOpenAI) -> None:
     judges = {"judge": asking(server, replicates=2), "few": asking(server), "words": {"counting": {}}}
     variant = study(judges, restrict={"few": {"sample": 2}})
-    town.run(study({"words": {"counting": {}}}), "home")
+    town.build(study({"words": {"counting": {}}}), "home")
     before = planned(town, variant)
     assert before["judging by judge"].calls == (2 * len(ALL), 4 * len(ALL))
     assert before["judging by few"].calls == (2, 4)
     assert before["judging by judge"].of_study
     assert "judging by words" not in before
-    town.run(variant, "home")
+    town.build(variant, "home")
     assert not {name for name in planned(town, variant) if name.startswith("judging")}
 
 
 def test_the_budget_holds_for_judges(town: Town, server: FakeOpenAI) -> None:
     one = {"judge": asking(server)}
-    town.run(study(one, budget={"calls": 2}), "home", whole=False)
+    town.build(study(one, budget={"calls": 2}), "home", whole=False)
     assert len(server.requests) == 2
     by_status = Counter(status for status, _, _ in scores(town, "judge.support").values())
     assert by_status == {Status.OK: 2, Status.OVER_BUDGET: len(ALL) - 2}
     assert planned(town, study(one))["judging by judge"].calls.most == 2 * (len(ALL) - 2)
-    town.run(study(one), "home")
+    town.build(study(one), "home")
     assert len(server.requests) == len(ALL), "the next run goes on"
 
 

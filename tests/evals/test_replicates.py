@@ -187,7 +187,7 @@ def test_a_report_of_other_replicates_than_were_run_says_so(town: Town, server: 
 
 
 def test_a_plan_counts_every_replicate(town: Town, server: FakeOpenAI) -> None:
-    town.run(asking(server, 1), "home")
+    town.build(asking(server, 1), "home")
     bench = town.bench_of(asking(server, 3), "home")
     found = plan(bench.study, bench.stages, bench.home)
     assert (len(found.cells), found.replicates) == (2, 4)

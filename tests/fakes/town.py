@@ -53,13 +53,19 @@ class Town:
         self, variant: Variant, home: str, path: str = "tiny.yaml", *, whole: bool = True, **texts: Any
     ) -> ReportData:
         """Run a variant and return what its report shows; not ``whole``: some of its cells fail."""
+        self.build(variant, home, path, whole=whole, **texts)
+        return self.report(self.bench)
+
+    def build(
+        self, variant: Variant, home: str, path: str = "tiny.yaml", *, whole: bool = True, **texts: Any
+    ) -> None:
+        """Run a variant where no database is looked at: its rows stay in their files."""
         self.bench = self.bench_of(variant, home, path)
         for name in self.bench.study.corpus.sources:
             self.bench.give(texts.get(name, TEXTS if name == "docs" else OTHER_TEXTS), name)
         self.outcomes = self.bench.build()
         failed = [one for found in self.outcomes.values() for one in found if not one.ok]
         assert not whole or not failed, failed
-        return self.report(self.bench)
 
     def report(self, bench: Bench) -> ReportData:
         """Return what the report of a study shows now."""

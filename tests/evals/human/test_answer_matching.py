@@ -73,7 +73,7 @@ def matched(town: Town, folder: Path, found: list[dict[str, Any]], *, partial: b
 
 
 def test_each_row_counts_in_all_cells_that_give_its_answer(town: Town, tmp_path: Path) -> None:
-    town.run(SCORED, "home")
+    town.build(SCORED, "home")
     found = matched(town, tmp_path, rows(town))
     held = cells(town)
     assert (
@@ -85,7 +85,7 @@ def test_each_row_counts_in_all_cells_that_give_its_answer(town: Town, tmp_path:
     assert (found.cells, found.scores) == (2, {"people.points": {5.0: found.rows}})
     again = matched(town, tmp_path, rows(town)[::-1])
     assert (again.changed, again.added) == (False, 0)
-    town.run(SCORED, "home")
+    town.build(SCORED, "home")
     for key, items in held.items():
         scores = read_parquet(town.bench.folder("scores", key) / "scores.parquet").filter(
             metric="people.points"
@@ -98,7 +98,7 @@ def test_each_row_counts_in_all_cells_that_give_its_answer(town: Town, tmp_path:
 
 
 def test_what_is_no_answer_of_the_study_is_told_and_not_kept(town: Town, tmp_path: Path) -> None:
-    town.run(SCORED, "home")
+    town.build(SCORED, "home")
     found = rows(town)
     other = [
         {**found[0], "Antwort": "Never."},
@@ -123,7 +123,7 @@ def test_what_is_no_answer_of_the_study_is_told_and_not_kept(town: Town, tmp_pat
 
 
 def test_one_answer_from_other_passages_needs_the_passages(town: Town, tmp_path: Path) -> None:
-    town.run(SCORED, "home")
+    town.build(SCORED, "home")
     texts = (["a"], ["b", "c d"])
     cases = (JudgeCase("Why?", answer="So.", passages=tuple(map(Passage, one))) for one in texts)
     first, other = map(Item, cases)
@@ -140,7 +140,7 @@ def test_one_answer_from_other_passages_needs_the_passages(town: Town, tmp_path:
 
 
 def test_a_mapping_with_cells_is_told(town: Town, tmp_path: Path) -> None:
-    town.run(SCORED, "home")
+    town.build(SCORED, "home")
     found = rows(town)
     (tmp_path / "m.yaml").write_text(MAPPING + "cell: {generator: llama}\n")
     mapping = read_mapping(tmp_path / "m.yaml")

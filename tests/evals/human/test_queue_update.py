@@ -33,7 +33,7 @@ def prepared(town: Town, said: list[str] | None = None) -> Queue:
 
 
 def test_each_answer_is_in_the_queue_once_and_nothing_tells_its_cell(town: Town) -> None:
-    town.run({**SCORED, "retrievers": WIDE}, "home")
+    town.build({**SCORED, "retrievers": WIDE}, "home")
     queue = prepared(town)
     assert len(queue.items) == queue.population == 7, "two retrievers of three find the same passages"
     assert {one.item.case.question_id for one in queue.items} == {"noon", "tickets", "lamp", "captain"}
@@ -48,7 +48,7 @@ def test_each_answer_is_in_the_queue_once_and_nothing_tells_its_cell(town: Town)
 
 
 def test_it_is_the_same_until_answers_change_and_scores_stay(town: Town, tmp_path: Path) -> None:
-    town.run(SCORED, "home")
+    town.build(SCORED, "home")
     first = prepared(town)
     home = town.bench.home
     before = queue_path(home, "tiny", first.version).stat().st_mtime_ns
@@ -59,7 +59,7 @@ def test_it_is_the_same_until_answers_change_and_scores_stay(town: Town, tmp_pat
         showing = next_showing(first, "anna", [HumanScore(**row) for row in store.rows("tiny")])
         assert showing is not None
         store.append(scores_of(first, "anna", showing))
-    town.run({**SCORED, "retrievers": WIDE}, "home")
+    town.build({**SCORED, "retrievers": WIDE}, "home")
     second = prepared(town)
     assert second.version != first.version
     assert first.by_id.keys() < second.by_id.keys()
@@ -79,7 +79,7 @@ def test_pairs_and_single_answers_are_items_of_their_own(town: Town, server: Fak
     }
     duel = {"pairwise": {"against": "t16.minilm.bm25.short"}}
     rubrics = {**POINTS, "tone": {"binary": {}}, "duel": duel}
-    town.run({**SCORED, "generators": generators, "rubrics": rubrics}, "home")
+    town.build({**SCORED, "generators": generators, "rubrics": rubrics}, "home")
     queue = prepared(town)
     by_rubrics = defaultdict(list)
     for one in queue.items:
@@ -93,19 +93,19 @@ def test_pairs_and_single_answers_are_items_of_their_own(town: Town, server: Fak
 def test_only_what_the_section_says_is_scored(town: Town) -> None:
     chosen = {"cells": ["t16.minilm.one.quote"], "rubrics": ["points"], "twice": 0.5, "repeats": 0.1}
     rubrics = {**POINTS, "other": {"binary": {}}}
-    town.run({**SCORED, "retrievers": WIDE, "rubrics": rubrics, "annotation": chosen}, "home")
+    town.build({**SCORED, "retrievers": WIDE, "rubrics": rubrics, "annotation": chosen}, "home")
     queue = prepared(town)
     assert all(len(one.item.case.passages) == 1 for one in queue.items)
     assert (list(queue.rubrics), queue.twice, queue.repeats) == (["points"], 0.5, 0.1)
 
 
 def test_a_sample_covers_the_cells_and_says_where_it_cannot(town: Town) -> None:
-    town.run({**SCORED, "retrievers": WIDE, "annotation": {"sample": 3}}, "home")
+    town.build({**SCORED, "retrievers": WIDE, "annotation": {"sample": 3}}, "home")
     said: list[str] = []
     queue = prepared(town, said)
     assert (len(queue.items), queue.population, said) == (3, 7, [])
     assert {len(one.item.case.passages) == 1 for one in queue.items} == {True, False}
-    town.run({**SCORED, "retrievers": WIDE, "annotation": {"sample": 1, "precision": 0.1}}, "home")
+    town.build({**SCORED, "retrievers": WIDE, "annotation": {"sample": 1, "precision": 0.1}}, "home")
     queue = prepared(town, said)
     assert len(queue.items) == 1
     assert "cells have no answer among the 1 that are scored" in said[0]
@@ -113,7 +113,7 @@ def test_a_sample_covers_the_cells_and_says_where_it_cannot(town: Town) -> None:
 
 
 def test_without_a_sample_as_many_are_drawn_as_the_precision_needs(town: Town) -> None:
-    town.run({**SCORED, "retrievers": WIDE, "annotation": {"precision": 0.5}}, "home")
+    town.build({**SCORED, "retrievers": WIDE, "annotation": {"precision": 0.5}}, "home")
     queue = prepared(town)
     assert queue.needed == len(queue.items) == queue.population == 7
 
@@ -121,7 +121,7 @@ def test_without_a_sample_as_many_are_drawn_as_the_precision_needs(town: Town) -
 def test_disputed_answers_are_likelier(town: Town) -> None:
     annotation = {"sample": 5, "order": "disputed"}
     metrics = ["rouge_l", "exact_match", "abstention"]
-    town.run({**SCORED, "retrievers": WIDE, "metrics": metrics, "annotation": annotation}, "home")
+    town.build({**SCORED, "retrievers": WIDE, "metrics": metrics, "annotation": annotation}, "home")
     queue = prepared(town)
     assert len(queue.items) == 5
     assert all(one.disputed is not None and 0 <= one.disputed <= 1 for one in queue.items)
@@ -138,7 +138,7 @@ def test_refusals_are_scored_and_failures_are_counted(town: Town, server: FakeOp
 
     server.respond = reply
     variant = {**SCORED, "generators": {"llm": {"llm": asked(server)}}}
-    town.run(variant, "home", whole=False)
+    town.build(variant, "home", whole=False)
     queue = prepared(town)
     assert 0 < len(queue.items) < 5
     assert any("do not say" in (one.item.case.answer or "") for one in queue.items)
@@ -152,17 +152,17 @@ def test_what_cannot_be_scored_is_said_in_a_sentence(town: Town, server: FakeOpe
     with pytest.raises(InputError, match="no answers yet; run it first: `assay run tiny`"):
         prepared(town)
     server.respond = lambda _: failure(400, "no such thing")
-    town.run({**SCORED, "generators": {"llm": {"llm": asked(server)}}}, "home", whole=False)
+    town.build({**SCORED, "generators": {"llm": {"llm": asked(server)}}}, "home", whole=False)
     with pytest.raises(InputError, match="no answer that people can score: 4 failed"):
         prepared(town)
     duel = {"duel": {"pairwise": {"against": "t16.minilm.bm25.quote"}}}
-    town.run({**SCORED, "rubrics": duel}, "home")
+    town.build({**SCORED, "rubrics": duel}, "home")
     with pytest.raises(InputError, match="all answers that are compared are alike"):
         prepared(town)
 
 
 def test_a_damaged_queue_is_made_again(town: Town) -> None:
-    town.run(SCORED, "home")
+    town.build(SCORED, "home")
     queue = prepared(town)
     path = queue_path(town.bench.home, "tiny", queue.version)
     path.write_text(json.dumps({"format": 1}))
@@ -173,9 +173,9 @@ def test_a_damaged_queue_is_made_again(town: Town) -> None:
 
 
 def test_two_studies_with_the_same_cells_have_queues_of_their_own(town: Town) -> None:
-    town.run(SCORED, "home")
+    town.build(SCORED, "home")
     one = prepared(town)
-    town.run({**SCORED, "study": "other", "rubrics": {"right": {"binary": {}}}}, "home", "other.yaml")
+    town.build({**SCORED, "study": "other", "rubrics": {"right": {"binary": {}}}}, "home", "other.yaml")
     other = prepared(town)
     assert (one.by_id.keys(), list(one.rubrics), list(other.rubrics)) == (
         other.by_id.keys(),

@@ -97,15 +97,15 @@ def test_a_study_is_judged_by_entailment(town: Town, server: FakeOpenAI) -> None
 def test_a_second_run_asks_nothing_and_a_changed_document_no_more_than_it_must(
     town: Town, server: FakeOpenAI
 ) -> None:
-    town.run(study(asking(server)), "home")
+    town.build(study(asking(server)), "home")
     before = rows_of(town)
     server.requests.clear()
-    town.run(study(asking(server)), "home")
+    town.build(study(asking(server)), "home")
     assert not server.requests
     assert not town.built
     changed = {**TEXTS, "ferry": TEXTS["ferry"].replace("at noon", "at noon, as always,")}
     assert changed != TEXTS
-    town.run(study(asking(server)), "home", docs=changed)
+    town.build(study(asking(server)), "home", docs=changed)
     assert server.requests, "its answers have changed"
     asked = Counter(map(shape_of, server.requests))
     assert asked["pronouns"] < len(before.filter(metric="faithfulness")) + len(TRUTHS), (
@@ -120,14 +120,14 @@ def test_what_fails_is_tried_again_and_nothing_else_is(town: Town, server: FakeO
         return failure(500, "overloaded") if broken else reply(received)
 
     server.respond = respond
-    town.run(study(asking(server)), "home", whole=False)
+    town.build(study(asking(server)), "home", whole=False)
     rows = rows_of(town)
     assert set(rows.filter(metric="faithfulness")["status"]) & {Status.ERROR}
     assert set(rows.filter(metric="faithfulness")["value"]) <= {None}
     assert rows.filter(metric="precision")["value"].drop_nulls().len() > 0
     server.respond = reply
     server.requests.clear()
-    town.run(study(asking(server)), "home")
+    town.build(study(asking(server)), "home")
     assert set(map(shape_of, server.requests)) == {"facts"}
     assert all("<passage " in one.body["messages"][-1]["content"] for one in server.requests)
     assert rows_of(town).filter(metric="faithfulness", status="ok").height > 0
@@ -139,17 +139,17 @@ def test_a_study_is_judged_by_a_classifier_and_anew_by_other_weights(town: Town,
         for name, seed in (("nli", 7), ("other", 8))
     )
     judge = study({"entailment_classifier": {"model": str(folder)}}, mutations=4)
-    town.run(judge, "home")
+    town.build(judge, "home")
     assert "judge_cards" in town.built, "it is tried by answers made worse, too"
     first = rows_of(town)
     values = first.filter(status="ok")
     assert set(values["metric"]) == {"faithfulness", "precision", "recall"}
     assert values["value"].is_between(0, 1).all()
     assert set(values["usd"]) == {0.0}
-    town.run(judge, "home")
+    town.build(judge, "home")
     assert not town.built
     (folder / "model.safetensors").write_bytes((other / "model.safetensors").read_bytes())
-    town.run(judge, "home")
+    town.build(judge, "home")
     assert "judgements" in town.built
     assert (
         not rows_of(town)

@@ -125,11 +125,11 @@ def test_the_similarities_are_those_of_the_embedder(town: Town, server: FakeOpen
 
 
 def test_a_second_run_asks_nothing_and_a_further_criterion_for_itself(town: Town, server: FakeOpenAI) -> None:
-    town.run(study(server), "home")
+    town.build(study(server), "home")
     server.requests.clear()
-    town.run(study(server), "home")
+    town.build(study(server), "home")
     assert (server.requests, town.built) == ([], set())
-    town.run(study(server, criteria={"tone": "Is it polite?"}), "home")
+    town.build(study(server, criteria={"tone": "Is it polite?"}), "home")
     users = [str(one.body["messages"][-1]["content"]) for one in server.requests]
     assert users
     assert all(user.endswith("Criterion: Is it polite?") for user in users)

@@ -34,7 +34,7 @@ def asked(server: FakeOpenAI, **more: Any) -> Variant:
 
 
 def test_an_item_holds_what_was_answered_and_what_it_was_made_of(town: Town) -> None:
-    town.run(PLAIN, "home")
+    town.build(PLAIN, "home")
     (found,) = items_of(town).values()
     assert set(found.items) == IDS
     assert not found.missing
@@ -59,7 +59,7 @@ def test_an_item_holds_what_was_answered_and_what_it_was_made_of(town: Town) -> 
 def test_equal_contents_are_one_item_in_whatever_cells_they_stand(town: Town) -> None:
     """A retriever of another name, and one that finds the same first passages, give the same items."""
     retrievers = {"bm25": {"bm25": {"k": 5}}, "deeper": {"bm25": {"k": 9}}, "one": {"bm25": {"k": 1}}}
-    town.run({**PLAIN, "retrievers": retrievers}, "home")
+    town.build({**PLAIN, "retrievers": retrievers}, "home")
     found = {key: {q: one.item_id for q, one in of.items.items()} for key, of in items_of(town).items()}
     assert found["tiny.t16.minilm.bm25.quote"] == found["tiny.t16.minilm.deeper.quote"]
     same, other = found["tiny.t16.minilm.bm25.quote"], found["tiny.t16.minilm.one.quote"]
@@ -70,7 +70,7 @@ def test_equal_contents_are_one_item_in_whatever_cells_they_stand(town: Town) ->
 def test_cells_without_a_generator_have_no_items(town: Town) -> None:
     variant = {**PLAIN, "metrics": ["ndcg@10"]}
     del variant["generators"]
-    town.run(variant, "home")
+    town.build(variant, "home")
     assert items_of(town) == {}
     grid = Grid([town.bench.study])
     (cell,) = grid.cells.values()
@@ -87,7 +87,7 @@ def test_a_refusal_is_an_item_and_a_failed_answer_is_counted_as_missing(town: To
 
     with FakeOpenAI(respond=respond) as server:
         variant = {**PLAIN, "generators": {"asked": {"llm": asked(server)}}}
-        town.run(variant, "home", whole=False)
+        town.build(variant, "home", whole=False)
     (found,) = items_of(town).values()
     assert set(found.items) == {"noon", "lamp", "captain"}
     assert found.items["captain"].case.status == "refused"
@@ -99,7 +99,7 @@ def test_a_refusal_is_an_item_and_a_failed_answer_is_counted_as_missing(town: To
 def test_closed_book_and_oracle_cells_have_items(town: Town) -> None:
     with FakeOpenAI(respond=lambda _received: answer("At noon.")) as server:
         generators = {"gold": {"oracle_context": asked(server)}, "closed": {"no_context": asked(server)}}
-        town.run({**PLAIN, "generators": generators, "metrics": ["abstention"]}, "home")
+        town.build({**PLAIN, "generators": generators, "metrics": ["abstention"]}, "home")
     found = items_of(town)
     closed, gold = found["tiny.-.-.-.closed"], found["tiny.-.-.-.gold"]
     assert set(closed.items) == IDS
@@ -115,7 +115,7 @@ def test_replicates_and_samples_have_the_items_that_they_answered(town: Town) ->
     with FakeOpenAI(respond=lambda _received: answer(f"Perhaps {next(texts)}.")) as server:
         generators = {"asked": {"llm": asked(server, temperature=1)}}
         variant = {**PLAIN, "generators": generators, "replicates": 2, "restrict": {"asked": {"sample": 2}}}
-        town.run(variant, "home")
+        town.build(variant, "home")
     found = items_of(town)
     assert set(found) == {f"{BM25}.asked", f"{BM25}.asked.2"}
     first, second = found.values()
@@ -126,7 +126,7 @@ def test_replicates_and_samples_have_the_items_that_they_answered(town: Town) ->
 
 def test_the_items_of_a_pair_hold_both_answers_and_equal_ones_are_ties(town: Town) -> None:
     generators = {**PLAIN["generators"], "short": {"extractive": {"passages": 1, "max_tokens": 12}}}
-    town.run({**PLAIN, "generators": generators, "restrict": {"short": {"sample": 3}}}, "home")
+    town.build({**PLAIN, "generators": generators, "restrict": {"short": {"sample": 3}}}, "home")
     answers = {
         name: dict(
             read_parquet(town.bench.folder("answers", f"{BM25}.{name}") / "answers.parquet")
@@ -149,7 +149,7 @@ def test_the_items_of_a_pair_hold_both_answers_and_equal_ones_are_ties(town: Tow
 
 
 def test_a_cell_that_is_not_answered_yet_is_left_out(town: Town) -> None:
-    town.run(PLAIN, "home")
+    town.build(PLAIN, "home")
     more = {**PLAIN["generators"], "short": {"extractive": {"passages": 1, "max_tokens": 12}}}
     town.bench = town.bench_of({**PLAIN, "generators": more}, "home")
     assert set(items_of(town)) == {f"{BM25}.quote"}

@@ -214,7 +214,7 @@ def test_the_same_data_makes_the_same_page(data: ReportData, html: str) -> None:
 
 
 def test_a_large_grid_stays_small_and_says_what_is_left_out() -> None:
-    data = report_data(n_questions=300, chunkings=4, generators=3)
+    data = report_data(n_questions=120, chunkings=4, generators=3)
     html = render_html(data)
     page = Page(html)
     assert len({*data.leaderboard["cell"]}) == 48

@@ -49,6 +49,7 @@ METRICS: dict[str, RetrievalMetric] = {
     one.name: one for one in (Ndcg(3), Mrr(4), Recall(5), HitRate(2), EvidenceCoverage(4))
 }
 CHUNKS = 60
+ASKED = 6
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +82,7 @@ def made_up(index: OpenIndex, metric: RetrievalMetric, arms: int, depth: int = 2
             ],
             Worth(metric, gold(*chance.choice(32, 3, replace=False), needs_all=number % 2 == 0), index),
         )
-        for number in range(12)
+        for number in range(ASKED)
     ]
 
 
@@ -112,13 +113,13 @@ def test_the_curve_is_what_would_be_reported_of_each_choice(
     index: OpenIndex, arms: int, k: int, method: Method, metric: str
 ) -> None:
     questions = made_up(index, METRICS[metric], arms)
-    tuned = choose_weights(questions, method, k, points=12)
+    tuned = choose_weights(questions, method, k, points=6)
     for weights, value in zip(tuned.tried, tuned.values, strict=True):
         found = [fuse_rankings(question.rankings, tuple(weights), method, k) for question in questions]
         expected = [reported(*pair) for pair in zip(questions, found, strict=True)]
         assert value == pytest.approx(np.mean(expected), abs=1e-12)
     assert tuned.value == tuned.values.max()
-    assert tuned.questions == 12
+    assert tuned.questions == ASKED
 
 
 def test_any_evidence_suffices_where_the_question_says_so(index: OpenIndex) -> None:
@@ -181,7 +182,7 @@ def test_the_longest_of_two_plateaus_is_taken() -> None:
 def test_a_useless_arm_gets_little(index: OpenIndex) -> None:
     chance = np.random.default_rng(2)
     questions = []
-    for _ in range(60):
+    for _ in range(20):
         wanted = int(chance.integers(CHUNKS // 2))
         good = chance.normal(size=CHUNKS)
         good[2 * wanted] += 4

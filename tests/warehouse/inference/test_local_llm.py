@@ -72,7 +72,7 @@ def test_the_number_of_threads_does_not_change_the_answer(
 
 @pytest.mark.models
 def test_a_local_model_is_heard_while_it_writes_and_answers_the_same(gateway: Gateway) -> None:
-    messages = answer_messages("Who may drive on the island?", PASSAGES, "en")
+    messages = [{"role": "user", "content": "Who may drive on an island?"}]
     whole = gateway.complete(MODEL, messages, max_tokens=24)
     heard: list[PartialAnswer] = []
     with on_token(heard.append):
@@ -122,7 +122,7 @@ def test_many_calls_are_answered_by_several_servers_as_by_one(
         return started[-1]
 
     monkeypatch.setattr(local_llm, "LocalServer", counted)
-    asked = [answer_messages(f"How many {what}?", PASSAGES, "en") for what in ("people", "cars", "lamps")]
+    asked = [[{"role": "user", "content": f"How many {what}?"}] for what in ("people", "cars", "lamps")]
     chat = ChatModel(model=MODEL, max_tokens=12)
     with Gateway(Home(tmp_path), timeout=240, local_context=1024) as several:
         replies = list(several.map(lambda messages: several.ask(chat, messages), asked, chat))
