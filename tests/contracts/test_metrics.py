@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from math import isfinite, log2
 from pathlib import Path
 
@@ -50,6 +51,7 @@ from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import Status
 from rag_assay.warehouse.spans import Span
 from tests.fakes.cases import CONTEXT, answer, case, question, ranked
+from tests.fakes.named import named
 
 DOCUMENTS = ("a", "b", "c", "d", "e")
 LENGTH = 1_000
@@ -147,22 +149,32 @@ CHECKS = (
 )
 
 
-def hold(metric: RetrievalMetric) -> None:
+@cache
+def examples() -> Sequence[tuple[Gold, tuple[Span, ...]]]:
+    """A hundred pairs of gold and a ranking, the same for every metric."""
+    found: list[tuple[Gold, tuple[Span, ...]]] = []
+
     @settings(
         max_examples=100,
         phases=(Phase.generate,),
         derandomize=True,
         database=None,
         deadline=None,
-        report_multiple_bugs=False,
         suppress_health_check=list(HealthCheck),
     )
     @given(golds(), rankings)
-    def checked(gold: Gold, hits: list[Span]) -> None:
-        for check in CHECKS:
-            check(metric, gold, hits)
+    def collect(gold: Gold, hits: list[Span]) -> None:
+        found.append((gold, tuple(hits)))
 
-    checked()
+    collect()
+    return found
+
+
+def hold(metric: RetrievalMetric) -> None:
+    for gold, hits in examples():
+        with named((gold, hits)):
+            for check in CHECKS:
+                check(metric, gold, list(hits))
 
 
 @pytest.mark.parametrize("k", [1, 3, 10])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -23,11 +24,16 @@ from rag_assay.warehouse.schemas import CHUNKS
 DIMENSIONS = 24
 
 
+@cache
+def _direction(word: str) -> npt.NDArray[np.float64]:
+    return np.random.default_rng(list(word.encode())).normal(size=DIMENSIONS)
+
+
 def vector_of(text: str) -> npt.NDArray[np.float32]:
     """Return the unit vector of a text: each of its words points in a direction of its own."""
     total = np.full(DIMENSIONS, 1e-3)
     for word in plain_tokens(text):
-        total += np.random.default_rng(list(word.encode())).normal(size=DIMENSIONS)
+        total += _direction(word)
     return (total / np.linalg.norm(total)).astype(np.float32)
 
 
