@@ -1,4 +1,4 @@
-"""End-to-end tests, and which of them a change may break: `pytest --since REF` leaves the others out."""
+"""Slow tests, and which changes may break them: `pytest --since REF` leaves out the others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ PAGES = ("orchestration/web/", "evals/reporting/", "evals/human/")
 CHAT = ("orchestration/web/", "orchestration/question_service/", "evals/chat/", "evals/pipeline/")
 COMMANDS = ("orchestration/", "warehouse/")
 PRODUCT = (*COMMANDS, *RESULTS)
-STAGES = ("assets/", "evals/", "warehouse/", "orchestration/stages.py")
+COMPONENTS = (*RESULTS, "warehouse/")
+STAGES = (*COMPONENTS, "orchestration/stages.py")
 EVERYWHERE = ("pyproject.toml", "requirements.lock", "torch.lock", "tests/conftest.py", "tests/fakes/")
 """What all tests depend on."""
 
@@ -41,7 +42,11 @@ END_TO_END: Mapping[str, tuple[str, ...]] = {
     "tests/orchestration/server/test_study_tools.py": PRODUCT,
     "tests/orchestration/runs/test_study_jobs.py": PRODUCT,
     "tests/orchestration/test_automation.py": PRODUCT,
-    "tests/evals/query_transforms/test_sample_sites.py": (*RESULTS, "warehouse/"),
+    "tests/evals/query_transforms/test_sample_sites.py": STAGES,
+    "tests/contracts/test_retrievers.py": COMPONENTS,
+    "tests/contracts/test_chunkers.py": COMPONENTS,
+    "tests/contracts/test_generators.py": COMPONENTS,
+    "tests/contracts/test_judges.py": COMPONENTS,
     "tests/orchestration/commands/test_history.py": PRODUCT,
     "tests/orchestration/commands/test_pull_request.py": PRODUCT,
     "tests/orchestration/test_staleness.py": PRODUCT,
