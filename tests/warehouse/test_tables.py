@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -100,6 +101,20 @@ def test_loading_replaces_the_rows_of_the_same_identity(store: ArtifactStore) ->
     with connect(store.home.database) as connection:
         load(connection, store, [second])
     assert query(store, ALL) == [("aa", "q2", 1.0)]
+
+
+def test_artifacts_and_pointers_are_noted_as_they_are(store: ArtifactStore) -> None:
+    whole, lacking = (scored(store, f"cell{name}", name, {"q1": 0.5}) for name in ("aa", "bb"))
+    store.commit(replace(lacking, complete=False))
+    assert synced(store, "cellaa", "cellbb", "gone") == 2
+    assert query(store, "SELECT * FROM artifacts ORDER BY artifact_id") == [
+        ("scores", "aa", whole.data_version, True, whole.created_at),
+        ("scores", "bb", lacking.data_version, False, lacking.created_at),
+    ]
+    assert query(store, "SELECT * FROM pointers ORDER BY key") == [
+        ("scores", "cellaa", "aa"),
+        ("scores", "cellbb", "bb"),
+    ]
 
 
 def test_loading_is_all_or_nothing(store: ArtifactStore) -> None:

@@ -155,7 +155,7 @@ def test_neighbours_are_the_text_of_the_document_once(
     tokenizer = load_tokenizer(weights("all-MiniLM-L6-v2"))
     chunker = Chunking.model_validate(CHUNKINGS[name]).chunker
 
-    @settings(max_examples=10, deadline=None, derandomize=True)
+    @settings(max_examples=25, deadline=None, derandomize=True)
     @given(texts=st.lists(PROSE.filter(bool), min_size=1, max_size=3), n=st.integers(1, 3), data=st.data())
     def holds(texts: list[str], n: int, data: st.DataObject) -> None:
         documents = {f"d{number}": text for number, text in enumerate(texts)}
