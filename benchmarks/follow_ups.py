@@ -13,6 +13,8 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import re
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -23,6 +25,8 @@ import yaml
 
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.evals.chat.question_requests import QuestionRequest
+from rag_assay.evals.generation.citations import without_markers
+from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.study.study_file import BUNDLED, read_study
 from rag_assay.orchestration.driver import Driver
 from rag_assay.orchestration.question_service.opened_cell import OpenedCell, open_cell
@@ -33,6 +37,7 @@ from rag_assay.warehouse.status import Status
 
 CONVERSATIONS = Path(__file__).with_name("conversations.yaml")
 CELL = "demo.articles.minilm.bilingual.extractive"
+SHORT = 6  # words of the longest answer that is put before the sentence it is from
 Verdict = Literal["right answer", "right refusal", "wrong answer", "wrong refusal", "no answer there"]
 VERDICTS: dict[Verdict, str] = {
     "right answer": "answered right",
@@ -54,17 +59,34 @@ class Asked(NamedTuple):
 
 
 def verdict_of(wanted: dict[str, Any], turn: Turn) -> Verdict:
-    """Judge a turn by what its answer has to hold, or by the document that it has to cite."""
-    is_there = "holds" in wanted or "from" in wanted
+    """Judge a turn by the words that its answer has to hold; a short answer put first must be of them, too."""
     if turn.status is not Status.OK:
-        return "wrong refusal" if is_there else "right refusal"
-    if not is_there:
+        return "wrong refusal" if "holds" in wanted else "right refusal"
+    if "holds" not in wanted:
         return "no answer there"
-    said = " ".join((turn.answer or "").split()).casefold()
-    holds = any(text.casefold() in said for text in wanted.get("holds", ()))
-    holds = holds and not any(text.casefold() in said for text in wanted.get("lacks", ()))
-    cites = "from" in wanted and any(wanted["from"] in (one.url or "") for one in turn.passages if one.cited)
-    return "right answer" if holds or cites else "wrong answer"
+    said = _plain(without_markers(turn.answer or ""))
+    first, _, rest = said.partition(". ")
+    short = first if first in rest and len(first.split()) <= SHORT else ""
+    stated = [
+        words
+        for words in map(_plain, wanted["holds"])
+        if re.search(rf"(?<!\w){re.escape(words)}(?!\w)", said)
+    ]
+    is_right = any(short in words or words in short for words in stated)
+    return "right answer" if is_right else "wrong answer"
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+def check_facts(conversations: Sequence[dict[str, Any]], index: OpenIndex) -> None:
+    """Raise SystemExit where words that a right answer has to hold stand in no document."""
+    documents = index.column("doc_id").unique().to_list()
+    read = _plain("\n".join([*index.titles, *(index.passage(one, 0, sys.maxsize) for one in documents)]))
+    for wanted in (turn for one in conversations for turn in one["turns"]):
+        if missing := [words for words in wanted.get("holds", ()) if _plain(words) not in read]:
+            raise SystemExit(f"{CONVERSATIONS.name}: no document holds {missing} ({wanted['asks']})")
 
 
 def opened(documents: str, data: Path, work: BuildContext) -> OpenedCell | None:
@@ -143,9 +165,9 @@ def converse(data: Path, where: Home) -> Iterator[Asked]:
                 print(f"{documents}: left out, {data} does not have it")
                 continue
             with cell:
-                for one in conversations:
-                    if one["documents"] != documents:
-                        continue
+                asked = [one for one in conversations if one["documents"] == documents]
+                check_facts(asked, cell.pipeline.retrieval.index)
+                for one in asked:
                     said: tuple[str, ...] = ()
                     for number, wanted in enumerate(one["turns"]):
                         turn = cell.answer(
@@ -181,7 +203,7 @@ def show_turn(one: Asked) -> None:
     confidence = f" ({one.turn.confidence:.2f})" if one.turn.confidence is not None else ""
     print(f"{'' if not one.is_first else chr(10)}- {one.wanted['asks']}{note}")
     print(f"  {one.turn.status}{confidence}: {' '.join((one.turn.answer or one.turn.reason or '').split())}")
-    print(f"  {one.verdict}; holds {one.wanted.get('holds') or one.wanted.get('from')}")
+    print(f"  {one.verdict}; holds {one.wanted.get('holds')}")
 
 
 if __name__ == "__main__":
