@@ -59,7 +59,7 @@ class Asked(NamedTuple):
 
 
 def verdict_of(wanted: dict[str, Any], turn: Turn) -> Verdict:
-    """Judge a turn by the words that its answer has to hold; a short answer put first must be of them, too."""
+    """Judge a turn by the words that its answer has to hold; a short answer put first must be of them."""
     if turn.status is not Status.OK:
         return "wrong refusal" if "holds" in wanted else "right refusal"
     if "holds" not in wanted:

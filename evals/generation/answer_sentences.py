@@ -29,6 +29,7 @@ _TITLE = re.compile(
 _ENDED = re.compile(r"[.!?…;:,。！？；：，、؟؛،।][\"'”“’‘»«›‹)\]]*\s*$")
 _STOPPED = re.compile(r"[.!?…;:。！？；：؟؛।][\"'”“’‘»«›‹)\]]*\s*$")
 _WORD = re.compile(r"\w+")
+_QUOTATION = re.compile(r"„[^„“”]{1,200}[“”]|“[^“”]{1,200}”|«[^«»]{1,200}»")
 _SHORT = re.compile(r"(?:\b(?:Nos?|Nrn?|Art|Arts|Abs|Ziff|Buchst|lit|[Ss]ubpara|[Pp]aras?|Unterabs)\.?|§)$")
 
 
@@ -240,13 +241,20 @@ def _continues(line: str, following: str) -> bool:
 
 
 def _merged(text: str) -> list[tuple[int, int]]:
-    """Return the places of sentences; what is cut within brackets or after "Nr." is put together."""
+    """Return the places of sentences; what is cut within brackets, a short quotation or after "Nr." is put
+    together.
+
+    >>> [(a, b) for a, b in _merged("Er lobte. „Gut. Sehr gut“, sagte er.")]
+    [(0, 9), (10, 36)]
+    """
     places: list[tuple[int, int]] = []
+    quotations = [match.span() for match in _QUOTATION.finditer(text)]
     for start, end in sentence_places(text):
         if places:
             first, last = places[-1]
             before = text[first:last]
             opens = before.count("(") > before.count(")") and ")" in text[start:end]
+            opens = opens or any(a < start < b for a, b in quotations)
             if opens or _SHORT.search(before) or text[start : start + 1].islower():
                 places[-1] = (first, end)
                 continue

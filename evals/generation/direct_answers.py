@@ -1,4 +1,4 @@
-"""The date, number, amount or name that a question asks for, out of the sentence that answers it.
+"""The date, number, amount, score or name that a question asks for, out of the sentence that answers it.
 
 Rules, with what each kind is worth: a short answer is given only where one candidate stands out, and of a
 kind that was right often enough on questions of several collections (docs/proof.md).
@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, get_args
 from rag_assay.evals.retrieval.question_words import stop_words
 from rag_assay.evals.word_lists import entries, table
 
-Kind = Literal["date", "number", "name", "yes_no"]
+Kind = Literal["score", "date", "number", "name", "yes_no"]
 
 
 class Expected(NamedTuple):
@@ -52,14 +52,19 @@ def _patterns() -> dict[str, re.Pattern[str]]:
         (?:(?:\ to\ |\ bis\ |\ and\ |\ und\ |\ ?[–-]\ ?|/)(?:\d+(?:[.,]\d+)?|(?:{numerals})\b))?
         (?:\ ?(?:{units})(?![^\W\d]))*
         (?![\w/])"""
+    score = r"(?<![\w:.,/–-])\d{1,3}(?::|\ ?[–-]\ ?)\d{1,3}(?![\w:/–-]|\ (?:Uhr|Jahre)|[.,]\d)"
     no_name = rf"(?i)(?:(?:{_months()})|[IVX]+)$"
     return {
         name: re.compile(pattern)
-        for name, pattern in (("date", date), ("number", number), ("no_name", no_name))
+        for name, pattern in (("score", score), ("date", date), ("number", number), ("no_name", no_name))
     }
 
 
 _ASKED = {
+    "score": r"""how\ (?:did|does)\ .{1,80}\ (?:end|finish)\b
+        |(?:with\ )?(?:what|which)\ (?:is|was|were)?\ ?(?:the\ )?(?:final\ |half-time\ )(?:score|result)\b
+        |wie\ (?:ging|geht)\ .{1,80}\ aus\b|wie\ (?:endete|endet|steht\ es|stand\ es|war\ der\ spielstand)\b
+        |(?:mit\ )?welche[mns]?\ (?:end|halbzeit)?(?:ergebnis|resultat|spielstand)\b""",
     "date": r"""(?:since\ |until\ |by\ |from\ )?when\b
         |(?:in\ |on\ |by\ |since\ |until\ )?(?:what|which)\ (?:year|date|day|month|season)\b
         |(?:what|which)\ (?:is|was)\ the\ (?:\w+\ ){0,2}(?:year|date|day|deadline)\b
@@ -121,7 +126,7 @@ _CLEAR = 3  # so many times as far from the question's words all other dates and
 
 
 def expected_answer(question: str) -> Expected | None:
-    """Return what a question asks for; None where it is no date, number, name, yes or no.
+    """Return what a question asks for; None where it is no score, date, number, name, yes or no.
 
     >>> expected_answer("In welchem Jahr wurde es gebaut?"), expected_answer("How many days are there?")
     (Expected(kind='date', unit=''), Expected(kind='number', unit='days'))
@@ -162,6 +167,9 @@ def candidates(wanted: Expected, question: str, sentence: str) -> list[tuple[int
     '14 days'
     >>> direct_answer(wanted, "What does a ticket cost?", "A ticket of 2 parts is 30 €.")
     '30'
+    >>> question, sentence = "Wie ging das Spiel aus?", "Mit 1:3 (0:2) unterlag Union vor 4105 Zuschauern."
+    >>> [sentence[a:b] for a, b in candidates(expected_answer(question), question, sentence)]
+    ['1:3', '0:2']
     >>> candidates(wanted, "Wie alt ist er?", "Er wird Nachfolger von 2 Trainern, sagte der 51-Jährige.")
     [(45, 47)]
     """
@@ -169,6 +177,8 @@ def candidates(wanted: Expected, question: str, sentence: str) -> list[tuple[int
         return list(_names(question, sentence))
     if wanted.kind == "yes_no":
         return []
+    if wanted.kind == "score":
+        return [match.span() for match in _patterns()["score"].finditer(sentence)]
     said = _stems(question)
     dates = [match.span() for match in _patterns()["date"].finditer(sentence) if not _is_number_of_act(match)]
     found = dates

@@ -71,7 +71,10 @@ class Extractive(Generator):
 
         An answer's seconds are those of its own question; embedding and counting are not among them.
         """
-        drafts = [Draft.of(request.question, request.passages, request.own_words) for request in requests]
+        drafts = [
+            Draft.of(request.question, request.passages, request.own_words, request.conversation)
+            for request in requests
+        ]
         vectors = embedded(drafts, context.embed)
         passages = counted(
             (passage.text for request in requests for passage in request.passages), context.count_tokens

@@ -97,6 +97,8 @@ class GatedRequest(Protocol):
     @property
     def own_words(self) -> str | None: ...
     @property
+    def conversation(self) -> Sequence[str]: ...
+    @property
     def passages(self) -> Sequence[FoundPassage]: ...
 
 
@@ -104,7 +106,10 @@ def feature_values(feature: Feature, requests: Sequence[GatedRequest], embed: Em
     """Return the feature of each request; None where nothing was found."""
     if feature != "quote":
         return [feature_of([one.score for one in request.passages], feature) for request in requests]
-    drafts = [Draft.of(request.question, request.passages, request.own_words) for request in requests]
+    drafts = [
+        Draft.of(request.question, request.passages, request.own_words, request.conversation)
+        for request in requests
+    ]
     vectors = embedded(drafts, embed)
     return [
         draft.confidence(vectors) if request.passages else None

@@ -4,9 +4,10 @@ Each sentence has features: the cosine of the question with it, and with twice i
 the share of the question's terms that it holds, each weighted by its rarity among the sentences,
 ``log((N + 1) / (df + 0.5))`` with N sentences, df of them holding the term; the share of its groups of four
 letters, which related words and German compounds have in common, in the sentence and around it; the rank of
-its passage; whether it has the date, number or name that is asked for. Their weighted sum orders the
-sentences; that of the best one, as a probability, is how sure the answer is. Both were fitted on questions
-with and without an answer (`extractive.json` says on which; `benchmarks/answer_weights.py` fits them).
+its passage; whether it has the date, number or name that is asked for; whether it is of the time that the
+question names, by its words or by the day of publication. Their weighted sum orders the sentences; that of
+the best one, as a probability, is how sure the answer is. Both were fitted on questions with and without an
+answer (`extractive.json` says on which; `benchmarks/answer_weights.py` fits them).
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from rag_assay.evals.generation.direct_answers import (
     direct_answer,
     expected_answer,
 )
+from rag_assay.evals.query_transforms.rules.named_dates import find_dates
 from rag_assay.evals.word_lists import entries
 from rag_assay.warehouse.identity import digest
 
@@ -51,7 +53,7 @@ Embed: TypeAlias = "Callable[[list[str]], npt.NDArray[np.floating]]"
 CountTokens = Callable[[Sequence[str]], list[int]]
 Floats: TypeAlias = "npt.NDArray[np.float64]"
 
-CODE_VERSION = "10"
+CODE_VERSION = "11"
 """Raised when another sentence, or another probability, comes of the same passages and vectors."""
 
 _WORD = re.compile(r"\w+")
@@ -63,6 +65,12 @@ _CLOSE, _CLOSE_BESIDE = 0.5, 2.0
 _CUT = 1.0  # log odds that a sentence loses which a chunk's edge cut
 _ASKED = 100.0  # log odds that a sentence loses which asks something: any other one comes first
 _ASKS = re.compile(r"[?？؟][\"'”“’‘»«›‹)\]]*$")
+_ORDINAL = re.compile(
+    r"\b(?:the|its|his|her|their|de[mnrs]|die|das|im|am|beim|vom|zu[mr])\s+"
+    r"(second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|zweite|dritte|vierte|fünfte|sechste|siebte|achte"
+    r"|neunte|zehnte)[nrsm]?\s+([^\W\d]{3,})",
+    re.IGNORECASE,
+)
 _FEW_TERMS = 4  # a shorter sentence says little by itself
 _MOST = 2  # sentences that are chosen; what completes them comes with them
 _COMMON = 0.4  # mean cosine of unrelated texts: 0.2 of all-MiniLM-L6-v2, 0.8 of multilingual-e5-small
@@ -74,6 +82,8 @@ class QuotablePassage(PlacedText, Protocol):
 
     @property
     def title(self) -> str | None: ...
+    @property
+    def date(self) -> str | None: ...
 
 
 @cache
@@ -95,6 +105,7 @@ class Candidate:
     stretch: which stretch of text it stands in; those with the same number are read without a gap
     terms: of the sentence
     around: the heading, title and list that it stands in
+    document, date: that it stands in, and the ISO 8601 day of its publication; empty: not known
     """
 
     unit: Unit
@@ -103,6 +114,8 @@ class Candidate:
     stretch: int
     terms: frozenset[str]
     around: str
+    document: str = ""
+    date: str = ""
 
     @property
     def text(self) -> str:
@@ -135,7 +148,7 @@ class Vectors:
 
 SENTENCE_FEATURES = (
     *("cosine", "context", "overlap", "grams", "rank"),
-    *("has_kind", "lacks_kind", "short", "colon"),
+    *("has_kind", "lacks_kind", "short", "colon", "in_time", "published"),
 )
 
 
@@ -144,6 +157,7 @@ class Draft:
     """A question and the sentences that may answer it, in reading order.
 
     standalone: of a follow-up, the question with words of the conversation, which `question` is without
+    quoted: documents that the last answer of the conversation quotes
     """
 
     question: str
@@ -151,13 +165,20 @@ class Draft:
     candidates: list[Candidate]
     seconds: float
     standalone: str | None = None
+    quoted: frozenset[str] = frozenset()
 
     @staticmethod
-    def of(question: str, passages: Sequence[QuotablePassage], own_words: str | None = None) -> Draft:
+    def of(
+        question: str,
+        passages: Sequence[QuotablePassage],
+        own_words: str | None = None,
+        conversation: Sequence[str] = (),
+    ) -> Draft:
         begin = time.perf_counter()
         found = _candidates(passages)
         asked, standalone = (own_words, question) if own_words else (question, None)
-        return Draft(asked, expected_answer(asked), found, time.perf_counter() - begin, standalone)
+        quoted = quoted_documents(passages, conversation)
+        return Draft(asked, expected_answer(asked), found, time.perf_counter() - begin, standalone, quoted)
 
     def answer(
         self,
@@ -201,15 +222,31 @@ class Draft:
             own = fitted()["follow_up"]["own"]
             asked_fully = replace(self, question=self.standalone, standalone=None)
             scores = own * scores + (1 - own) * sentence_scores(asked_fully.features(vectors))
+        known = fitted()["follow_up"]
+        elsewhere = known["elsewhere" if self.standalone is not None else "elsewhere_alone"]
         lost = [
-            _CUT * one.unit.goes_on + _ASKED * bool(_ASKS.search(one.unit.text)) for one in self.candidates
+            _CUT * one.unit.goes_on
+            + _ASKED * bool(_ASKS.search(one.unit.text))
+            + elsewhere * bool(self.quoted and one.document not in self.quoted)
+            for one in self.candidates
         ]
         return scores - np.array(lost)
 
     def _probability(self, score: float) -> float:
         known = fitted()["confidence"]
         intercept = known["intercept"] - (fitted()["follow_up"]["shift"] if self.standalone else 0)
+        intercept -= known["ordinal"] * self._lacks_ordinal()
         return round(1 / (1 + math.exp(-(known["slope"] * score + intercept))), 4)
+
+    def _lacks_ordinal(self) -> bool:
+        """Whether the question asks for "the second drill", and no sentence or heading names a second one."""
+        texts = [f"{one.text} {one.around}" for one in self.candidates]
+        return any(
+            not any(
+                re.search(rf"\b{ordinal}\w*\W+(?:\w+\W+){{0,2}}{noun[:_STEM]}", text, re.I) for text in texts
+            )
+            for ordinal, noun in _ORDINAL.findall(self.question)
+        )
 
     def features(self, vectors: Vectors) -> Floats:
         """Return the features of each sentence, shape (sentences, `SENTENCE_FEATURES`)."""
@@ -219,11 +256,13 @@ class Draft:
         held = [one.terms for one in self.candidates]
         grams = [_grams(one.text) for one in self.candidates]
         terms, parts = _Rarity.of(_terms(self.question), held), _Rarity.of(_grams(self.question), grams)
+        times = _Time.of(self.question)
         asks = self.wanted is not None and self.wanted.kind != "yes_no"
         found = np.zeros((len(rows), len(SENTENCE_FEATURES)))
         for at, one in enumerate(self.candidates):
             beside = self._beside(at)
             context = 2 * matrix[at] + matrix[beside].sum(axis=0)
+            near = [one.text, one.around, *(self.candidates[other].text for other in beside)]
             kind = bool(self.wanted and candidates(self.wanted, self.question, one.text))
             found[at] = (
                 matrix[at] @ question,
@@ -235,6 +274,8 @@ class Draft:
                 asks and not kind,
                 len(one.terms) < _FEW_TERMS,
                 one.text.endswith(":"),
+                bool(times) and all(time.holds(one.date) or time.is_written(near) for time in times),
+                bool(times) and all(time.holds(one.date) for time in times),
             )
         # Rounded, so that the last bits, which depend on the batch, never break a tie.
         return np.round(found, 6)
@@ -296,6 +337,31 @@ def sentence_scores(features: Floats) -> Floats:
     return np.asarray(np.round(features @ np.array([known[one] for one in SENTENCE_FEATURES]), 6))
 
 
+class _Time(NamedTuple):
+    """Days that a question names: ISO 8601, both included; and how a text writes their year or season."""
+
+    first: str
+    last: str
+    written: re.Pattern[str]
+
+    @classmethod
+    def of(cls, question: str) -> list[_Time]:
+        found = []
+        for one in find_dates(question):
+            if one.first is None or one.last is None:
+                continue
+            begin, end = one.first.year, one.last.year
+            season = "" if begin == end else rf"\s?[/–-]\s?(?:{end}|{end % 100:02})"
+            found.append(cls(f"{one.first}", f"{one.last}", re.compile(rf"(?<!\d){begin}{season}(?!\d)")))
+        return found
+
+    def holds(self, published: str) -> bool:
+        return self.first <= published[:10] <= self.last
+
+    def is_written(self, texts: Sequence[str]) -> bool:
+        return any(map(self.written.search, texts))
+
+
 def _finished(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith(".") else ".")
 
@@ -332,6 +398,26 @@ def embedded(drafts: Sequence[Draft], embed: Embed) -> Vectors:
     return Vectors(matrix, rows)
 
 
+def quoted_documents(passages: Sequence[PlacedText], conversation: Sequence[str]) -> frozenset[str]:
+    """Return the documents of the passages that the last answer of a conversation quotes.
+
+    conversation: question and answer by turns, oldest first
+    """
+    read = {one.document: [] for one in passages if one.document}
+    for one in passages:
+        read.get(one.document, []).append(" ".join(one.text.split()))
+    for answer in reversed(conversation[1::2]):
+        quotes = [
+            one.text.removesuffix(" …") for one in answer_units(answer) if len(_terms(one.text)) >= _FEW_TERMS
+        ]
+        found = {
+            name for name, texts in read.items() if any(quote in text for quote in quotes for text in texts)
+        }
+        if found:
+            return frozenset(found)
+    return frozenset()
+
+
 def sentences_of(drafts: Sequence[Draft]) -> Iterator[str]:
     return (candidate.text for draft in drafts for candidate in draft.candidates)
 
@@ -365,7 +451,9 @@ def _candidates(passages: Sequence[QuotablePassage]) -> list[Candidate]:
         passage = holder(stretch.start + unit.start, stretch.start + unit.end, stretch, passages)
         of = passages[passage]
         around = " ".join([unit.lead, unit.heading, of.title or ""])
-        found.append(Candidate(unit, place, passage, number, _terms(unit.text), around))
+        found.append(
+            Candidate(unit, place, passage, number, _terms(unit.text), around, of.document, of.date or "")
+        )
     return found
 
 

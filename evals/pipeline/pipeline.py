@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import zip_longest
 from typing import Any, Literal
 
 from pydantic import BaseModel
@@ -16,6 +17,7 @@ from rag_assay.assets.embeddings import Embeddings
 from rag_assay.assets.engine.stage import BuildContext, Stage, is_by_recipe_of_now
 from rag_assay.assets.indexes import Indexes
 from rag_assay.evals.generation.contract import Answer, GenerationContext, Generator, Passage, Request
+from rag_assay.evals.generation.quotation import quoted_documents
 from rag_assay.evals.pipeline.gate_fitting import (
     FitInputs,
     GenerationRequest,
@@ -196,7 +198,10 @@ class Pipeline(Closeable):
             return result
         if result.found.status is not Status.OK:
             return replace(result, answer=Answer(Status.NOT_RUN, "its ranking failed"))
-        (answer,) = self.generator.answer([self._request(result, without)], self.context)
+        request = self._request(result, without)
+        (answer,) = self.generator.answer([request], self.context)
+        if answer.passages is None and request.passages != result.passages[: result.read]:
+            answer = replace(answer, passages=request.passages)
         return replace(result, answer=answer, declined=decliner_of(self.generator, answer))
 
     def search_row(self, question: Row, *, without: Collection[Removal] = ()) -> PipelineResult:
@@ -214,6 +219,9 @@ class Pipeline(Closeable):
 
     def _request(self, result: PipelineResult, without: Collection[Removal]) -> Request:
         question, asked, own = result.question, result.question["question"], None
+        passages = result.passages
+        if self.follows_up:
+            passages = _quoted_first(passages, question["conversation"] or ())
         # What quotes knows nothing of a conversation; a model is given it with the question.
         if self.follows_up and self.generator is not None and self.generator.chat is None:
             asked = result.standalone
@@ -222,7 +230,7 @@ class Pipeline(Closeable):
             asked,
             question["language"],
             tuple(question["conversation"] or ()),
-            result.passages[: result.read],
+            passages[: result.read],
             question["question_id"],
             question["asked_at"],
             tuple(without),
@@ -231,6 +239,16 @@ class Pipeline(Closeable):
 
     def close(self) -> None:
         self.retrieval.close()
+
+
+def _quoted_first(passages: Sequence[Passage], conversation: Sequence[str]) -> tuple[Passage, ...]:
+    """Alternate the passages of the documents that the last answer quotes with the others."""
+    quoted = quoted_documents(passages, conversation)
+    parts = (
+        [one for one in passages if one.document in quoted],
+        [one for one in passages if one.document not in quoted],
+    )
+    return tuple(one for pair in zip_longest(*parts) for one in pair if one is not None)
 
 
 def open_pipeline(study: Study, cell: Cell, work: BuildContext) -> Pipeline:

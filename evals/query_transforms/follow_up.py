@@ -25,7 +25,7 @@ from rag_assay.evals.query_transforms.rules.named_dates import (
 from rag_assay.evals.retrieval.context import RetrievalContext
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query
-from rag_assay.evals.retrieval.question_words import MAX_READ, content, language, names, words
+from rag_assay.evals.retrieval.question_words import MAX_READ, content, language, names, stop_words, words
 from rag_assay.evals.word_lists import alternation, numbered
 from rag_assay.warehouse.recipe import Strict
 
@@ -71,6 +71,9 @@ _LEADING_DATE = re.compile(rf"(?:{_DATE_LEADS})\s", re.IGNORECASE)
 _NUMBER, _NUMBERING = re.compile(r"\d"), re.compile(r"^(?:\d\S*\s+)+")
 _SENTENCE_END = re.compile(r"(?<=[^\W\d_]{3})[.!?:;|]\s|\s\|\s")
 _DETERMINED = rf"\b(?:{alternation('follow_ups', 'determiners')})\s+"
+_THING = re.compile(
+    r"\b(?:the|an?|its|his|her|their|our)\s+(?P<thing>[\w’'-]+(?:\s+[\w’'-]+)?)", re.IGNORECASE
+)
 TURNS = 6  # questions of the conversation that are read
 CARRIED = 6  # names and words that are carried over at most
 WORDS = 3  # … of them words that are no names, where their rarity is known: more drown the question
@@ -93,7 +96,7 @@ class FollowUp(ByModel):
     otherwise the names of the turns before are put behind it, and their three rarest words.
     """
 
-    code_version: ClassVar[str] = "4"
+    code_version: ClassVar[str] = "5"
     kind: ClassVar[str] = "follow_up"
 
     def concerns(self, question: Mapping[str, object]) -> bool:
@@ -193,7 +196,8 @@ def _answered(answer: str) -> list[str]:
     for sentence in _SENTENCE_END.split(first):
         for numbered_name in names(sentence):
             name = _NUMBERING.sub("", numbered_name)
-            if not _NUMBER.search(name) and (" " in name or not is_long):
+            is_name = name.casefold() not in stop_words() and (" " in name or not is_long)
+            if is_name and not _NUMBER.search(name):
                 found.setdefault(name)
     return list(found)
 
@@ -249,8 +253,9 @@ def _dated(question: str, old: Dated, new: str) -> str:
 
 
 def _topics(question: str, frequency: Frequency | None) -> list[str]:
-    """Return what a question is about: its names, then the rarest of its other content words. German nouns
-    are names here; beside them other words are left out, as are words that no chunk holds.
+    """Return what a question is about: its names, then the rarest of its other content words, first those
+    after an article ("the payment system"). German nouns are names here; beside them other words are left
+    out, as are words that no chunk holds.
     """
     found = names(question)
     if found and language(question) == "de":
@@ -261,7 +266,9 @@ def _topics(question: str, frequency: Frequency | None) -> list[str]:
         return [*found, *others]
     counts = {word: frequency(word.casefold()) for word in others}
     held = [word for word in others if counts[word]]
-    return [*found, *sorted(held, key=lambda word: counts[word])[:WORDS]]
+    things = {word.casefold() for run in _THING.finditer(question) for word in run.group("thing").split()}
+    order = sorted(held, key=lambda word: 0 if word.casefold() in things else counts[word])
+    return [*found, *order[:WORDS]]
 
 
 def _swapped(text: str, before: str) -> str | None:

@@ -231,8 +231,9 @@ def test_every_generator_that_writes_markers_has_them_resolved(tmp_path) -> None
 
 def test_what_is_quoted_cites_without_markers(tmp_path) -> None:
     passages = (
-        passage(1, "The ferry will leave at noon [3]."),
+        passage(1, "Cars may drive in winter."),
         passage(2, "The ferry will leave the quay at noon."),
+        passage(3, "The ferry will leave the harbour at noon [1]."),
     )
     with Gateway(Home(tmp_path)) as gateway:
         context = context_of(gateway)
@@ -242,7 +243,9 @@ def test_what_is_quoted_cites_without_markers(tmp_path) -> None:
             [Request("Ferry?", passages=(passage(7, "The ferry " + "sails on and on " * 9),))], context
         )
         (refused,) = Extractive(min_score=2).answer([request], context)
-    assert whole.text == "The ferry will leave the quay at noon. The ferry will leave at noon [3]."
-    assert [(c.marker, c.sentence, c.chunk) for c in whole.citations] == [(2, 0, "c2"), (1, 1, "c1")]
+    assert (
+        whole.text == "The ferry will leave the quay at noon. The ferry will leave the harbour at noon [1]."
+    )
+    assert [(c.marker, c.sentence, c.chunk) for c in whole.citations] == [(2, 0, "c2"), (3, 1, "c3")]
     assert [(c.marker, c.sentence, c.document) for c in cut.citations] == [(1, 0, "d7")]
     assert refused.citations == ()

@@ -9,7 +9,7 @@ import pytest
 
 from rag_assay.evals.generation.contract import Passage
 from rag_assay.evals.generation.extractive import extract, extract_many
-from rag_assay.evals.generation.quotation import Draft, Vectors, embedded, fitted
+from rag_assay.evals.generation.quotation import Draft, Vectors, embedded, fitted, quoted_documents
 
 Floats = npt.NDArray[np.floating]
 
@@ -260,3 +260,62 @@ def test_a_real_embedder_finds_the_sentence_in_either_language(weights: Callable
     assert likely > 0.5
     assert narrow_likely == pytest.approx(likely, abs=0.15)
     assert narrow_unlikely == pytest.approx(unlikely, abs=0.15)
+
+
+def test_a_sentence_of_the_time_that_is_asked_for_wins() -> None:
+    question = "How did the home game against Union end in the season 2022/23?"
+    now, before = "They lost 1:3 to the visitors.", "They beat Union 4:2 at home."
+    embedding = Embedding({question: 1.0, now: 0.6, before: 0.65})
+
+    def best(*passages: Passage) -> str:
+        draft = Draft.of(question, passages)
+        return draft.candidates[int(draft.scores(embedded([draft], embedding)).argmax())].text
+
+    dates = ("2021-10-01", "2022-09-24")
+    assert best(*(Passage(one, date=date) for one, date in zip((before, now), dates, strict=True))) == now
+    assert best(Passage(before), Passage(now)) == before
+    assert best(Passage(f"# 2021/22\n\n{before}"), Passage(f"# Season 2022/23\n\n{now}")) == now
+
+
+def test_a_follow_up_is_answered_from_the_document_that_was_quoted() -> None:
+    said, new, other = (
+        "The ferry leaves the harbour at noon.",
+        "It costs four crowns.",
+        "It costs nine crowns.",
+    )
+    conversation = ("When does the ferry leave?", f"Noon. {said}")
+    passages = [Passage(other, document="b", end=len(other))]
+    passages += [
+        Passage(text, document="a", start=at, end=at + len(text)) for at, text in ((0, said), (90, new))
+    ]
+    question, own = "What does it cost? (ferry)", "What does it cost?"
+    embedding = Embedding({question: 1.0, own: 0.9, new: 0.8, other: 0.8})
+
+    def best(said_before: Sequence[str]) -> tuple[str, float]:
+        draft = Draft.of(question, passages, own, said_before)
+        vectors = embedded([draft], embedding)
+        return draft.candidates[int(draft.scores(vectors).argmax())].text, draft.confidence(vectors)
+
+    assert quoted_documents(passages, conversation) == {"a"}
+    assert quoted_documents(passages, (*conversation, "And?", "The documents do not say.")) == {"a"}
+    assert quoted_documents(passages, ("Who?", "Nobody knows it.")) == frozenset()
+    assert best(())[0] == other
+    assert best(conversation)[0] == new
+    passages = passages[:2]  # the quoted document has no price
+    assert best(conversation)[1] < best(())[1], "another document may speak of another thing"
+
+
+def test_what_no_passage_counts_to_is_less_likely_answered() -> None:
+    sentence = "The first drill went well, and a second key was cut."
+    question, held = "How did the second drill go?", "How did the first drill go?"
+    embedding = Embedding({question: 1.0, held: 1.0, sentence: 0.8})
+
+    def odds(asked: str, text: str) -> float:
+        draft = Draft.of(asked, [Passage(text)])
+        vectors = embedded([draft], Embedding({asked: 1.0, text: 0.8}))
+        p = draft.confidence(vectors)
+        return float(np.log(p / (1 - p)))
+
+    named = sentence.replace("second key was cut", "second big drill too")
+    assert odds(question, sentence) < odds(question, named) - 1
+    assert abs(odds(held, sentence) - odds("How did a first drill go?", sentence)) < 0.5
