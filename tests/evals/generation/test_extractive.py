@@ -308,7 +308,6 @@ def test_a_follow_up_is_answered_from_the_document_that_was_quoted() -> None:
 def test_what_no_passage_counts_to_is_less_likely_answered() -> None:
     sentence = "The first drill went well, and a second key was cut."
     question, held = "How did the second drill go?", "How did the first drill go?"
-    embedding = Embedding({question: 1.0, held: 1.0, sentence: 0.8})
 
     def odds(asked: str, text: str) -> float:
         draft = Draft.of(asked, [Passage(text)])

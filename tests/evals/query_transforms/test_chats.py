@@ -122,6 +122,13 @@ def test_what_is_carried_is_what_a_person_would_name(
     assert standalone(text, (before, answer)) == wanted
 
 
+def test_what_has_an_article_is_carried_before_rarer_words() -> None:
+    before = "Was the payment system brought back within the limit?"
+    counts = {"payment": 9, "system": 20, "brought": 1, "back": 2, "limit": 5}
+    found = standalone("And who runs it?", (before, ""), None, lambda word: counts.get(word, 0))
+    assert found == "And who runs it? (payment, system, limit)"
+
+
 def test_thanks_are_no_turn_that_a_later_one_depends_on() -> None:
     said = ("Wie hoch ist der Mindestlohn in Sachsen?", "12,41 Euro.", "Danke!", "Gern.", "ok", "")
     assert standalone("Und in Bayern?", said) == "Wie hoch ist der Mindestlohn in Bayern?"
