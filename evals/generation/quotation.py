@@ -288,8 +288,8 @@ class Draft:
 
     def _direct(self, best: Candidate, confidence: float) -> str:
         """Return the short answer that is put first; "" where none stands out."""
-        if self.wanted is None or confidence < _SURE:
-            return ""
+        if self.wanted is None or self.wanted.kind == "score" or confidence < _SURE:
+            return ""  # the score of whom, only the sentence says
         found = direct_answer(self.wanted, self.question, best.text)
         return _finished(found) if found else ""
 
