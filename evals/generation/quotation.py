@@ -403,7 +403,7 @@ def quoted_documents(passages: Sequence[PlacedText], conversation: Sequence[str]
 
     conversation: question and answer by turns, oldest first
     """
-    read = {one.document: [] for one in passages if one.document}
+    read: dict[str, list[str]] = {one.document: [] for one in passages if one.document}
     for one in passages:
         read.get(one.document, []).append(" ".join(one.text.split()))
     for answer in reversed(conversation[1::2]):
