@@ -8,46 +8,25 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+from typer.main import get_group
 
-from rag_assay.orchestration.commands import (
-    alerts,
-    ask,
-    changes,
-    corpus,
-    dev,
-    documents,
-    export,
-    init,
-    mcp,
-    models,
-    parts,
-    questions,
-    ratings,
-    report,
-    run,
-    serve,
-    show,
-    try_command,
-    ui,
-    usage,
-    workspace,
-)
+from rag_assay.orchestration import commands
 from rag_assay.orchestration.terminal.cli_errors import DONE, example
 
-COMMANDS: dict[str, dict[str, tuple[Callable[..., None] | typer.Typer, list[str]]]] = {
+COMMANDS: dict[str, dict[str, tuple[str, list[str]]]] = {
     "Start": {
-        "try": (try_command.try_out, ["assay try docs/"]),
-        "init": (init.init, ["assay init docs/", "assay init https://example.org/ -o site.yaml"]),
-        "questions": (questions.app, ["assay questions make study.yaml --n 50"]),
-        "check": (show.check, ["assay check study.yaml"]),
+        "try": ("try_command.try_out", ["assay try docs/"]),
+        "init": ("init.init", ["assay init docs/", "assay init https://example.org/ -o site.yaml"]),
+        "questions": ("questions.app", ["assay questions make study.yaml --n 50"]),
+        "check": ("show.check", ["assay check study.yaml"]),
         "run": (
-            run.run,
+            "run.run",
             [
                 "assay run demo",
                 "assay run study.yaml --dry-run",
@@ -56,54 +35,83 @@ COMMANDS: dict[str, dict[str, tuple[Callable[..., None] | typer.Typer, list[str]
                 "assay run demo --fail-under ndcg@10=0.6 --junit results.xml",
             ],
         ),
-        "components": (parts.parts, ["assay components retrievers"]),
-        "schema": (parts.schema, ["assay schema -o study.schema.json"]),
+        "components": ("parts.parts", ["assay components retrievers"]),
+        "schema": ("parts.schema", ["assay schema -o study.schema.json"]),
     },
     "Look": {
-        "ui": (ui.ui, ["assay ui demo --open", "assay ui demo --page chat"]),
-        "list": (show.list_studies, ["assay list", "assay list demo --format html"]),
-        "report": (report.report, ["assay report demo --open", "assay report demo --format csv"]),
-        "verdict": (report.verdict, ["assay verdict demo"]),
-        "show": (show.show, ["assay show demo blog-01"]),
+        "ui": ("ui.ui", ["assay ui demo --open", "assay ui demo --page chat"]),
+        "list": ("show.list_studies", ["assay list", "assay list demo --format html"]),
+        "report": ("report.report", ["assay report demo --open", "assay report demo --format csv"]),
+        "verdict": ("report.verdict", ["assay verdict demo"]),
+        "show": ("show.show", ["assay show demo blog-01"]),
         "documents": (
-            documents.documents,
+            "documents.documents",
             ["assay documents demo", "assay documents docs --lost"],
         ),
-        "diff": (changes.diff, ["assay diff demo@1 demo"]),
+        "diff": ("changes.diff", ["assay diff demo@1 demo"]),
     },
     "Ask and ship": {
-        "ask": (ask.ask, ["assay ask demo blog-01", 'assay ask demo "What does a berth cost?"']),
-        "corpus": (corpus.app, ["assay corpus build docs/", 'assay corpus query "What does a berth cost?"']),
-        "export": (export.export, ["assay export demo best/"]),
-        "serve": (serve.serve, ["assay serve best/", "assay serve demo --port 8600"]),
-        "mcp": (mcp.mcp, ["assay mcp study.yaml --budget-usd 1"]),
+        "ask": ("ask.ask", ["assay ask demo blog-01", 'assay ask demo "What does a berth cost?"']),
+        "corpus": (
+            "corpus.app",
+            ["assay corpus build docs/", 'assay corpus query "What does a berth cost?"'],
+        ),
+        "export": ("export.export", ["assay export demo best/"]),
+        "serve": ("serve.serve", ["assay serve best/", "assay serve demo --port 8600"]),
+        "mcp": ("mcp.mcp", ["assay mcp study.yaml --budget-usd 1"]),
     },
     "Ratings": {
         "ratings": (
-            ratings.app,
+            "ratings.app",
             ["assay ratings queue demo anna.xlsx --annotator Anna"],
         ),
     },
     "Operate": {
-        "dev": (dev.dev, ["assay dev"]),
-        "alerts": (alerts.alerts, ["assay alerts demo --test"]),
-        "usage": (usage.usage, ["assay usage demo", "assay usage --format csv --panel models"]),
-        "models": (models.app, ["assay models list"]),
-        "workspace": (workspace.app, ["assay workspace rebuild"]),
+        "dev": ("dev.dev", ["assay dev"]),
+        "alerts": ("alerts.alerts", ["assay alerts demo --test"]),
+        "usage": ("usage.usage", ["assay usage demo", "assay usage --format csv --panel models"]),
+        "models": ("models.app", ["assay models list"]),
+        "workspace": ("workspace.app", ["assay workspace rebuild"]),
     },
 }
 """Panel of the help -> command -> what runs it, and examples of it."""
 
 
-class _InOrder(TyperGroup):
-    """Lists the commands as `COMMANDS` does: Typer would list all groups last."""
+class _OnDemand(dict[str, Any]):
+    """Commands by name; one is imported when it is looked up, so that no start pays for the others."""
 
-    def list_commands(self, ctx: object) -> list[str]:
-        return [name for panel in COMMANDS.values() for name in panel]
+    def __getitem__(self, name: str) -> Any:
+        panel, place, examples = super().__getitem__(name)
+        module, _, function = place.partition(".")
+        command = getattr(import_module(f"{commands.__name__}.{module}"), function)
+        alone, options = typer.Typer(), {"rich_help_panel": panel, "epilog": example(*examples)}
+        if isinstance(command, typer.Typer):
+            alone.add_typer(command, name=name, **options)
+        else:
+            alone.command(name, **options)(command)
+        return get_group(alone).commands[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if name in self else default  # noqa: SIM401 -- that would call this
+
+    def items(self) -> Any:
+        return [(name, self[name]) for name in self]
+
+
+class _Commands(TyperGroup):
+    """All commands, in the order of `COMMANDS`."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands = _OnDemand(
+            (name, (panel, *of_command))
+            for panel, of_panel in COMMANDS.items()
+            for name, of_command in of_panel.items()
+        )
 
 
 app = typer.Typer(
-    cls=_InOrder,
+    cls=_Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -132,14 +140,6 @@ def assay(
     Results go to standard output, messages to standard error.
     Exit codes: 0 done, 1 some cells failed, 2 wrong input, 3 a gate failed, 130 stopped by Ctrl-C.
     """
-
-
-for _panel, _commands in COMMANDS.items():
-    for _name, (_command, _examples) in _commands.items():
-        if isinstance(_command, typer.Typer):
-            app.add_typer(_command, name=_name, rich_help_panel=_panel, epilog=example(*_examples))
-        else:
-            app.command(_name, rich_help_panel=_panel, epilog=example(*_examples))(_command)
 
 
 def main() -> None:
