@@ -9,14 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from rag_assay.assets.cleaning.batches import Batch, Cleaning, Dating, Known, identity_of
-from rag_assay.assets.cleaning.fidelity import add, has_lost_headings
+from rag_assay.assets.cleaning.draft import CODE_VERSION, DAMAGED
 from rag_assay.assets.cleaning.language import detector
-from rag_assay.assets.cleaning.page_cleaner import CODE_VERSION, DAMAGED
 from rag_assay.assets.cleaning.versions import changes, update_versions
 from rag_assay.assets.engine.row_checks import at_most
 from rag_assay.assets.engine.stage import BuildContext, BuildResult, Check, PartitionRef, Stage
@@ -27,11 +25,13 @@ from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
 from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.identity import digest, sha256_text
 from rag_assay.warehouse.inference.call_tags import Purpose
-from rag_assay.warehouse.inference.gateway import Gateway
 from rag_assay.warehouse.pages import bring_bodies, bring_pages, read_manifest
 from rag_assay.warehouse.parquet import read_parquet, write_batches, write_parquet
 from rag_assay.warehouse.schemas import DOCUMENTS, DROPPED, VERSIONS, Schema
 from rag_assay.warehouse.source import DateBy
+
+if TYPE_CHECKING:
+    from rag_assay.assets.cleaning.batches import Batch, Dating
 
 FIRST = 10  # dropped pages that are told by name
 DROPPED_AT_MOST = 0.1  # of the stored pages, without a warning
@@ -87,8 +87,11 @@ class Documents(Stage):
         """Return the digest of what cleaning takes from outside the pages. That is the source's name, part of
         document ids, its language or the detector, the model for missing dates, `links` and `ocr`.
         """
-        source = self.sources[key]
-        further = [identity_of(source.date_by)] if source.date_by else []
+        source, further = self.sources[key], []
+        if source.date_by:
+            from rag_assay.assets.cleaning.batches import identity_of
+
+            further = [identity_of(source.date_by)]
         further += ["links"] if source.links == "keep" else []
         further += [f"ocr {source.ocr}"] if source.ocr else []
         return {f"cleaning.{key}": digest([key, source.language, detector(), *further])}
@@ -109,6 +112,8 @@ class Documents(Stage):
         return may_cost(self.sources[key].date_by)
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
+        from rag_assay.assets.cleaning.batches import Cleaning, Known
+
         before = self._before(key, folder, work)
         parts = folder / "parts"
         known = Known.in_folders(parts, *([before] if before else self._incomplete(key, folder, work)))
@@ -201,6 +206,8 @@ class _Tally:
     reused: int = 0
 
     def documents_of(self, batches: Iterator[Batch]) -> Iterator[pl.DataFrame]:
+        from rag_assay.assets.cleaning.fidelity import add, has_lost_headings
+
         for batch in batches:
             rows = batch.documents.select("doc_id", "version", "url", "title", "text").iter_rows()
             self.seen += [(*facts, sha256_text(text)) for *facts, text in rows]
@@ -240,6 +247,9 @@ def _dating(source: str, date_by: DateBy | None, work: BuildContext) -> Iterator
     if date_by is None:
         yield None
         return
+    from rag_assay.assets.cleaning.batches import Dating
+    from rag_assay.warehouse.inference.gateway import Gateway
+
     with Gateway(work.home, budget=work.budgets.of(f"dates of {source}", date_by.budget_usd)) as gateway:
         yield Dating(date_by, gateway, Purpose("date_by", cell=source))
 

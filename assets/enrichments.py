@@ -17,7 +17,6 @@ from rag_assay.assets.recipes.build_half import Build, may_cost
 from rag_assay.warehouse.artifacts import Artifact
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference.call_tags import Purpose
-from rag_assay.warehouse.inference.gateway import Gateway
 from rag_assay.warehouse.parquet import frame, read_parquet, write_parquet
 from rag_assay.warehouse.schemas import ENRICHMENTS, RETRYABLE
 
@@ -70,6 +69,8 @@ class Enrichments(Stage):
 
         def heard(done: int) -> None:
             work.progress(label, done, len(tasks))
+
+        from rag_assay.warehouse.inference.gateway import Gateway
 
         with Gateway(work.home, budget=work.budgets.of(f"enrich {key}", recipe.budget_usd)) as gateway:
             rows = list(enrich(recipe, tasks, gateway, heard, purpose))

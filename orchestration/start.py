@@ -42,7 +42,9 @@ def run() -> None:
         try:
             if sys.argv[1:2] != ["run"] and unchanged.is_look(sys.argv[1:]):  # a plan uses them all
                 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # it would search every package
-                import_lazily("numpy", "numpy.typing", "polars", "httpx", "httpcore")
+                import_lazily(
+                    "numpy", "numpy.typing", "polars", "pyarrow", "pyarrow.parquet", "httpx", "httpcore"
+                )
             from rag_assay.orchestration.cli import main as command
 
             is_stopped = was_stopped()  # a module that was being imported may have swallowed it

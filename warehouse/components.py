@@ -6,10 +6,9 @@ A study writes a part as `{kind: {its parameters}}`; in memory it is an instance
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, SerializationInfo, create_model
+from pydantic import ConfigDict, GetCoreSchemaHandler, SerializationInfo, ValidationError, create_model
 from pydantic_core import CoreSchema, core_schema
 
 from rag_assay.warehouse.identity import digest
@@ -79,7 +78,7 @@ class OneOf:
         if not isinstance(written, dict) or len(named) != 1 or len(kinds) != len(written):
             raise self._refusal(written, kinds)
         (name,) = named
-        return getattr(_holder(name, kinds[name]).model_validate({name: written[name]}), name)
+        return validate_kind(name, kinds[name], written[name])
 
     def _named(self, written: object) -> dict[str, type[Component]]:
         kinds = {}
@@ -110,10 +109,13 @@ class OneOf:
         )
 
 
-@cache
-def _holder(name: str, kind: type[Component]) -> type[BaseModel]:
-    fields: dict[str, Any] = {name: (kind, ...)}
-    return create_model("Kinds", **fields)
+def validate_kind(name: str, kind: type[Component], written: object) -> Any:
+    """Return the component; mistakes are located under its name."""
+    try:
+        return kind.model_validate(written)
+    except ValidationError:  # a model around it is slow to make, and tells the same mistakes at their places
+        fields: dict[str, Any] = {name: (kind, ...)}
+        return getattr(create_model("Kinds", **fields).model_validate({name: written}), name)
 
 
 def one_of(annotation: Any) -> OneOf | None:

@@ -14,8 +14,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from rag_assay.warehouse.artifacts import Artifact, StillArtifacts
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.connection import connect
@@ -125,16 +123,16 @@ class PinnedArtifacts(StillArtifacts):
         with connect(self.home.database, notify=log.warning) as connection:
             if self.pins:
                 rows = [
-                    [s, key, identity] for s, named in self.pins.items() for key, identity in named.items()
+                    (s, key, identity) for s, named in self.pins.items() for key, identity in named.items()
                 ]
                 # Views name `pointers` without a schema, and a temporary table of that name comes first.
                 connection.execute(
                     "CREATE TEMP TABLE pointers (stage VARCHAR, key VARCHAR, artifact_id VARCHAR)"
                 )
-                table = pl.DataFrame(rows, schema=["stage", "key", "artifact_id"], orient="row")
-                connection.register("pinned", table.to_arrow())
-                connection.execute("INSERT INTO temp.pointers SELECT * FROM pinned")
-                connection.unregister("pinned")
+                columns = [list(column) for column in zip(*rows, strict=True)]
+                connection.execute(
+                    "INSERT INTO temp.pointers SELECT unnest(?), unnest(?), unnest(?)", columns
+                )
             yield connection
 
 

@@ -15,7 +15,7 @@ from datetime import UTC, date, datetime
 from functools import partial
 from multiprocessing import get_context, parent_process
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import polars as pl
 from pydantic import BaseModel
@@ -25,7 +25,6 @@ from rag_assay.assets.engine.stage import Progress
 from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference.call_tags import Purpose
-from rag_assay.warehouse.inference.gateway import Gateway
 from rag_assay.warehouse.inference.prompt import Prompt
 from rag_assay.warehouse.inference.quoting import Frames
 from rag_assay.warehouse.inference.structured import Structured, response_format_of, schema_only
@@ -34,6 +33,9 @@ from rag_assay.warehouse.parquet import frame, read_parquet, write_parquet
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import DOCUMENTS, DROPPED, RETRYABLE, Status
 from rag_assay.warehouse.source import DateBy
+
+if TYPE_CHECKING:
+    from rag_assay.warehouse.inference.gateway import Gateway
 
 CODE_VERSION = "1"
 _HEAD = 2000  # characters of the document that the model reads

@@ -11,6 +11,12 @@ from rag_assay.warehouse.pages import decode
 if TYPE_CHECKING:
     from rag_assay.assets.cleaning.fidelity import PageComparison
 
+CODE_VERSION = "18"
+"""Raised with every change of what a page gives; pages cleaned by another version are cleaned again."""
+
+DAMAGED = "the stored page is damaged"
+"""Reason of a drop whose page is to be fetched again."""
+
 MIN_WORDS = 5  # fewer words are a test page or an error page, not a document
 
 

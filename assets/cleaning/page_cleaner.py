@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from rag_assay.assets.cleaning.article import clean_article, date_guess_options, find_date, page_metadata
 from rag_assay.assets.cleaning.blocks import paragraphs, read_blocks, without_numbers
 from rag_assay.assets.cleaning.data_files import clean_json, clean_table
-from rag_assay.assets.cleaning.draft import MIN_WORDS, DocumentDraft, UnusablePage
+from rag_assay.assets.cleaning.draft import CODE_VERSION, DAMAGED, MIN_WORDS, DocumentDraft, UnusablePage
 from rag_assay.assets.cleaning.epub import clean_epub
 from rag_assay.assets.cleaning.eurlex.cleaner import clean_eurlex, is_eurlex, notice_of
 from rag_assay.assets.cleaning.fidelity import PageComparison
@@ -123,16 +123,10 @@ def clean_html(
     return clean_article(body, content_type, url, fetched)
 
 
-CODE_VERSION = "18"
-"""Raised with every change of what a page gives; pages cleaned by another version are cleaned again."""
-
 _SHOWN = (
     *("url", "title", "text", "language", "published_at"),
     *("authors", "keywords", "sections", "metadata"),
 )
-
-DAMAGED = "the stored page is damaged"
-"""Reason of a drop whose page is to be fetched again."""
 
 log = logging.getLogger(__name__)
 

@@ -12,11 +12,11 @@ from pydantic import (
     ValidatorFunctionWrapHandler,
     WrapSerializer,
     WrapValidator,
-    create_model,
     model_validator,
 )
 
 from rag_assay.assets.embedding.embedder import Embedder, EmbedderRecipe
+from rag_assay.warehouse.components import validate_kind
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.recipe import error_at
 from rag_assay.warehouse.registry import BrokenComponentError, Registry
@@ -81,8 +81,7 @@ def _of_its_kind(written: Any, handler: ValidatorFunctionWrapHandler) -> Any:
         kind = EMBEDDERS[name]
     except BrokenComponentError as error:
         raise error_at((name,), str(error)) from error
-    fields: dict[str, Any] = {name: (kind, ...)}
-    return getattr(create_model("Kinds", **fields).model_validate(written), name)
+    return validate_kind(name, kind, written[name])
 
 
 def _by_its_kind(

@@ -58,19 +58,19 @@ COLUMNS = (
     *("n_tokens", "n_chunks", "title", "url", "published_at", "language", "keywords", "tags"),
 )
 BATCH = 4_096
-_ARROW = {
-    pl.String: pa.string(),
-    pl.Int64: pa.int64(),
-    pl.Float64: pa.float64(),
-    pl.List(pl.String): pa.list_(pa.string()),
-}
 
 
 def schema_of(dimensions: int) -> Any:
     """Return the Arrow schema of a table: COLUMNS as in `schemas.CHUNKS`; published_on, the (first) day of
     published_at; row_hash, digest of the other columns; vector.
     """
-    fields = [pa.field(name, _ARROW[CHUNKS[name]]) for name in COLUMNS]
+    arrow = {
+        pl.String: pa.string(),
+        pl.Int64: pa.int64(),
+        pl.Float64: pa.float64(),
+        pl.List(pl.String): pa.list_(pa.string()),
+    }
+    fields = [pa.field(name, arrow[CHUNKS[name]]) for name in COLUMNS]
     return pa.schema(
         [
             *fields,

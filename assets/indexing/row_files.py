@@ -50,9 +50,10 @@ class OrderedRows:
             return
         positions = _positions(self._rows.ids())
         begin = 0
+        schema = schema_of(self.dimensions)
         with (
             _VectorFile(self.folder / VECTORS, (self.count, self.dimensions)) as vectors,
-            _Spans(self.folder, self._span, schema_of(self.dimensions).remove(_VECTOR)) as spans,
+            _Spans(self.folder, self._span, schema.remove(schema.get_field_index("vector"))) as spans,
         ):
             for batch in self._rows.batches():
                 part = positions[begin : begin + len(batch)]
@@ -67,9 +68,6 @@ class OrderedRows:
         if not self._written:
             for _ in self.batches():
                 pass
-
-
-_VECTOR = len(schema_of(1)) - 1  # the place of the vector, the last column
 
 
 def _positions(ids: pl.Series) -> Positions:

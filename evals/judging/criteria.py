@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -25,9 +25,11 @@ from rag_assay.evals.judging.structured_calls import (
     met_within,
 )
 from rag_assay.warehouse.inference.chat_part import CallsEach
-from rag_assay.warehouse.inference.gateway import Messages
 from rag_assay.warehouse.inference.structured import MOST_ASKED, Structured, schema_only
 from rag_assay.warehouse.recipe import Strict
+
+if TYPE_CHECKING:
+    from rag_assay.warehouse.inference.gateway import Messages
 
 LONGEST_REASON = 400  # characters of a reason, which the model is told
 TOKENS = 300  # of one verdict

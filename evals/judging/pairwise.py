@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
@@ -23,10 +23,14 @@ from rag_assay.evals.judging.structured_calls import (
     mending,
 )
 from rag_assay.warehouse.inference.chat_part import CallsEach
-from rag_assay.warehouse.inference.gateway import Messages
 from rag_assay.warehouse.inference.structured import MOST_ASKED, Structured
 from rag_assay.warehouse.recipe import Strict
 from rag_assay.warehouse.schemas import Status
+
+if TYPE_CHECKING:
+    from rag_assay.warehouse.inference.gateway import Messages
+
+    _Write = Callable[[contract.JudgeCase], Messages]
 
 WIN = "win"
 _TOKENS = 300  # of a verdict
@@ -43,9 +47,6 @@ class Better(Strict):
 
     reason: Reason = ""
     better: Literal["1", "2", "tie"]
-
-
-_Write = Callable[[contract.JudgeCase], Messages]
 
 
 class PairwiseJudge(PromptedJudge):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import inf
+from typing import TYPE_CHECKING
 
 from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
 from rag_assay.assets.embedding.embedder import EmbedderRecipe, Matrix
@@ -17,7 +18,9 @@ from rag_assay.evals.retrieval.query_vectors import QueryVector, embed_queries
 from rag_assay.warehouse.artifacts import Artifact
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference.budget import Budget
-from rag_assay.warehouse.inference.gateway import Gateway
+
+if TYPE_CHECKING:
+    from rag_assay.warehouse.inference.gateway import Gateway
 
 
 class RunResources(Resource):
@@ -70,6 +73,8 @@ class RunResources(Resource):
         return self._query_vectors[key]
 
     def gateway(self, budget: Budget) -> Gateway:
+        from rag_assay.warehouse.inference.gateway import Gateway
+
         if budget not in self._gateways:
             self._gateways[budget] = Gateway(
                 self.work.home,

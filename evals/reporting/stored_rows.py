@@ -34,7 +34,7 @@ OF_CELL: schemas.Schema = {"cell": pl.String, "replicate": pl.Int64}
 def select_rows(
     connection: duckdb.DuckDBPyConnection, sql: str, parameters: list[Any], schema: schemas.Schema
 ) -> pl.DataFrame:
-    rows = pl.DataFrame(connection.sql(sql, params=parameters).to_arrow_table())
+    rows = pl.DataFrame(connection.sql(sql, params=parameters))  # without pyarrow
     return rows.select([pl.col(name).cast(kind) for name, kind in schema.items()])
 
 

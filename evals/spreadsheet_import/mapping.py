@@ -19,6 +19,7 @@ from rag_assay.evals.question_sets.readers.records import MAX_CELL, finite_numbe
 from rag_assay.evals.rubrics.points import Points
 from rag_assay.evals.rubrics.rubric import AnyRubric, Criterion, Rubric
 from rag_assay.evals.spreadsheet_import import tables
+from rag_assay.evals.study.cells import AXES, UNREAD
 from rag_assay.warehouse.encodable import encodable
 from rag_assay.warehouse.errors import InputError, Mistake
 from rag_assay.warehouse.identity import digest
@@ -139,7 +140,7 @@ class RowReader:
     def _cell(
         self, line: int, row: Mapping[str, Any], wrong: list[str]
     ) -> tuple[dict[str, str], dict[str, str]]:
-        names = dict.fromkeys(AXES, UNSAID)
+        names = dict.fromkeys(AXES, UNREAD)
         words: dict[str, str] = {}
         for axis, recipe in self._axes:
             try:
@@ -299,8 +300,6 @@ def axes_text(draft: ParsedRow) -> str:
     return json.dumps(dict(draft.words), ensure_ascii=False, sort_keys=True)
 
 
-AXES = ("chunking", "embedder", "retriever", "generator")
-UNSAID = "-"
 """What an axis is called of which a spreadsheet says nothing."""
 UNNAMED = "unnamed"
 """Name of an annotator that a spreadsheet does not name."""

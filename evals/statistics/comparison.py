@@ -18,9 +18,6 @@ from rag_assay.evals.statistics.significance import RESAMPLES
 from rag_assay.warehouse.schemas import MIN_COVERAGE, Status
 
 DRAWS = 4_000
-_TAU = np.concatenate(
-    [[0.0], np.geomspace(0.001, 0.5, 28)]
-)  # true spread of the cells, as a share of the range
 _SCALE = 0.05  # of the prior of tau, as a share of the range
 _CONTRASTS = 8  # more contrasts of near equals add no degrees of freedom to the noise that they share
 _COMPARED = 200  # best cells by their means: those behind them cannot be the best, and would cost most
@@ -110,8 +107,9 @@ def _draws(means: Floats, rows: Floats, freedom: float, chance: np.random.Genera
     noise = max(float((rows**2).sum() / ((groups - 1 or 1) * (cells - 1) * groups)), EQUAL * width**2)
     nu = freedom * min(cells - 1, _CONTRASTS)
     w = nu / chdtri(nu, (np.arange(9) + 0.5) / 9)
-    tau = _TAU * width
-    prior = np.gradient(_TAU) / (1 + (_TAU / _SCALE) ** 2)
+    shares = np.concatenate([[0.0], np.geomspace(0.001, 0.5, 28)])  # true spread, as a share of the range
+    tau = shares * width
+    prior = np.gradient(shares) / (1 + (shares / _SCALE) ** 2)
     variance = tau[:, None] ** 2 + w * noise
     chances = np.log(prior)[:, None] - 0.5 * (
         (cells - 1) * np.log(variance) + float(means @ means) / variance

@@ -13,8 +13,7 @@ from rag_assay.assets.recipes.build_half import Name, absolute
 from rag_assay.evals.generation.contract import AnyGenerator
 from rag_assay.evals.generation.no_context import ImportedGenerator
 from rag_assay.evals.spreadsheet_import.bundle import Axes, SheetCell, sheet_cells
-from rag_assay.evals.spreadsheet_import.mapping import AXES
-from rag_assay.evals.study.cells import Cell
+from rag_assay.evals.study.cells import AXES, Cell
 from rag_assay.evals.study.gridless_study import GridlessStudy
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.validation_errors import Finding

@@ -103,7 +103,7 @@ def _name_in(home: Home) -> Callable[[str], str]:
 def _put_page(found: TitledPage, form: str, output: Path | None, place: Path) -> None:
     from rag_assay.evals.reporting import markdown
     from rag_assay.evals.reporting import page as html
-    from rag_assay.orchestration.terminal.tables import show_page
+    from rag_assay.orchestration.terminal.page_view import show_page
 
     if form == "html":
         _put(html.render_page(found), output or place)

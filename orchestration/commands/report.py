@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rag_assay.orchestration.commands.study_arguments import files_of, prepare_home, study_of
-from rag_assay.orchestration.commands.ui import in_browser
 from rag_assay.orchestration.terminal.cli_errors import StudyArgument, plainly, say
 from rag_assay.orchestration.unchanged import remembered
 from rag_assay.warehouse.errors import AssayError, InputError
@@ -113,8 +112,11 @@ def report(
             _write_to_mlflow(found, where, path, mlflow)
             return
         print(path)
-        if open_browser and not in_browser(path.absolute().as_uri()):
-            say("no browser was found; open this file yourself")
+        if open_browser:
+            from rag_assay.orchestration.commands.ui import in_browser
+
+            if not in_browser(path.absolute().as_uri()):
+                say("no browser was found; open this file yourself")
 
 
 def _write_to_mlflow(found: Study, where: Home, page: Path, uri: str) -> None:

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rich.cells import cell_len
 from rich.table import Table
 
 from rag_assay.evals.reporting.display import MISSING, listed, several
-from rag_assay.evals.reporting.sections import Block, Definitions, Details, TitledPage, plain_text
-from rag_assay.evals.reporting.sections import Table as PageTable
 from rag_assay.orchestration.run_report import REASONS, RunReport, StageReport, by_reason
 from rag_assay.orchestration.terminal.cli_errors import console, text, width
 from rag_assay.orchestration.unchanged import IDLE
 from rag_assay.warehouse.inference import models
 
 if TYPE_CHECKING:
-    from rich.console import JustifyMethod, RenderableType
     from rich.text import Text
 
     from rag_assay.evals.reporting.data import ReportData
@@ -26,51 +22,6 @@ if TYPE_CHECKING:
     from rag_assay.warehouse.paths import Home
 
 
-def show_page(page: TitledPage) -> None:
-    out = console(width=width())
-    for sentence in page.lead:
-        out.print(text(str(sentence)))
-    for section in page.sections:
-        lines = [line for block in section.blocks for line in block_lines(block)]
-        if lines:  # a chart is not shown
-            out.print()
-            out.print(text(section.title, "bold"))
-        for line in lines:
-            out.print(line)
-
-
-def block_lines(block: Block) -> Iterator[RenderableType]:
-    """Yield what a terminal shows of a block; nothing of charts, and of what only a page shows."""
-    match block:
-        case str():
-            yield text(plain_text(block))
-        case PageTable():
-            yield _table(block)
-        case Details():
-            yield text(block.title)
-            for one in block.blocks:
-                yield from block_lines(one)
-        case Definitions():
-            for term, meaning in block.items:
-                yield text(f"    {term}: {plain_text(meaning)}")
-
-
-def _table(found: PageTable) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    rows = [[plain_text(one if isinstance(one, str) else one.text) for one in row] for row in found.rows]
-    for number, column in enumerate(found.columns):
-        side: JustifyMethod = "right" if column.is_number else "left"
-        # Numbers and words stay whole where there is room for them; a long title wraps.
-        values = [row[number] for row in rows]
-        whole = values if column.is_number else " ".join(values).split()
-        least = min(WORD, max(map(cell_len, [*column.title.split(), *whole]), default=0))
-        table.add_column(column.title, justify=side, overflow="fold", min_width=least)
-    for row in rows:
-        table.add_row(*map(text, row))
-    return table
-
-
-WORD = 16  # characters of a word or number that is not broken
 ABOVE = 6  # lines of a terminal that are left to what stands around a leaderboard
 LEAST = 5  # cells that are shown however low the terminal is
 

@@ -12,11 +12,13 @@ import pytest
 HEAVY = ["scipy.stats", "sentence_transformers", "torch", "litellm", "ragas", "lancedb", "trafilatura"]
 
 
+NUMBERS = ["polars", "numpy", "pyarrow"]
+HTTP = ["httpx", "httpcore"]
 OF_COMMANDS = {
-    "--version": [*HEAVY, "polars", "numpy", "pyarrow", "duckdb", "dagster"],
-    "check demo": [*HEAVY, "dagster", "scrapy", "duckdb", "polars", "numpy", "pyarrow", "httpx", "httpcore"],
-    "list": [*HEAVY, "dagster", "scrapy"],
-    "verdict demo": [*HEAVY, "dagster", "scrapy"],
+    "--version": [*HEAVY, *NUMBERS, *HTTP, "duckdb", "dagster", "pydantic", "yaml"],
+    "check demo": [*HEAVY, *NUMBERS, *HTTP, "dagster", "scrapy", "duckdb"],
+    "list": [*HEAVY, *NUMBERS, *HTTP, "dagster", "scrapy", "duckdb", "rapidfuzz", "urllib.request"],
+    "verdict demo": [*HEAVY, *HTTP, "dagster", "scrapy", "lxml"],
     "run demo --dry-run": [*HEAVY, "scrapy"],
 }
 """Command -> libraries that it does not import."""

@@ -10,7 +10,6 @@ import hashlib
 import json
 import math
 import os
-import urllib.request
 from collections.abc import Sequence
 from contextlib import redirect_stdout, suppress
 from functools import cache
@@ -50,6 +49,8 @@ def local_tokens(api_base: str, api_key: str, texts: Sequence[str]) -> int:
     found = 0
     for text in texts:
         body = json.dumps({"content": text}).encode()
+        import urllib.request
+
         request = urllib.request.Request(url, body, headers)  # noqa: S310 -- our own server on loopback
         with urllib.request.urlopen(request, timeout=60) as reply:  # noqa: S310
             found += len(json.load(reply)["tokens"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel
 
@@ -13,11 +13,13 @@ from rag_assay.evals.judging.contract import JudgeCase, JudgeContext, Judgement,
 from rag_assay.evals.judging.prompt_files import quote_for_judge
 from rag_assay.evals.judging.structured_calls import ReplyForm, ask_in_room, make_judgement
 from rag_assay.warehouse.inference.chat_model import ChatModel
-from rag_assay.warehouse.inference.gateway import Messages
 from rag_assay.warehouse.inference.quoting import quote_line
 from rag_assay.warehouse.inference.replies import Reply
 from rag_assay.warehouse.inference.structured import Structured
 from rag_assay.warehouse.schemas import Status
+
+if TYPE_CHECKING:
+    from rag_assay.warehouse.inference.gateway import Messages
 
 Shape = TypeVar("Shape", bound=BaseModel)
 LEAST_ROOM = 40  # tokens: no reply that is asked for is shorter

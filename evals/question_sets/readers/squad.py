@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from rag_assay.evals.question_sets.alignment import places_of
 from rag_assay.evals.question_sets.question_files import WrittenQuestion, row_of
 from rag_assay.evals.question_sets.readers.contract import MAX_ROWS, Row, SetFile
 from rag_assay.evals.question_sets.readers.records import MOST_TOLD, stable_id
@@ -122,6 +121,8 @@ def _span(text: str, start: int, context: str) -> tuple[int, int]:
     """Return where an answer stands; where its offset is wrong, the place that is nearest to it."""
     if context[start : start + len(text)] == text:
         return start, start + len(text)
+    from rag_assay.evals.question_sets.alignment import places_of
+
     nearest = min(places_of(context, text), key=lambda span: abs(span[0] - start), default=None)
     if nearest is None:
         there = context[start : start + len(text)]

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from rag_assay.evals.reporting.sections import Column, Table, numbers
-from rag_assay.orchestration.terminal.tables import block_lines
+from rag_assay.orchestration.terminal.page_view import block_lines
 
 TABLE = Table(
     "Results",
