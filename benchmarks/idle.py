@@ -74,10 +74,12 @@ class Cost(NamedTuple):
         return f"{self.wall:.2f} s, {self.cpu:.2f} s of a processor"
 
 
-def timed(*arguments: str) -> Cost:
-    """Run Python with these arguments, to its end."""
+def timed(*arguments: str, **variables: str) -> Cost:
+    """Run Python with these arguments and variables, to its end."""
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, check=False, env=os.environ | variables
+    )
     wall, after = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
         raise SystemExit(done.stdout[-2000:] + done.stderr[-2000:])
@@ -85,9 +87,9 @@ def timed(*arguments: str) -> Cost:
     return Cost(wall, cpu, done.stderr)
 
 
-def run(path: Path) -> Cost:
+def run(path: Path, **variables: str) -> Cost:
     """Bring a study up to date as a user does."""
-    return timed("-m", "rag_assay.orchestration.start", "run", str(path))
+    return timed("-m", "rag_assay.orchestration.start", "run", str(path), **variables)
 
 
 def parts(path: Path) -> None:
@@ -165,6 +167,9 @@ def main() -> None:
         path = study_file(Path(name), *shape)
         print(f"{shape[0] * shape[1] * shape[2]:,} cells, {CALLS:,} calls; built: {run(path)}", flush=True)
         print(f"the run after it: {run(path)}; target < 1 s", flush=True)
+        # A stored result is not printed again where the environment is another one.
+        first = run(path, ASSAY_BENCH="1")
+        print(f"the first that looks at every cell: {first}; target < 2.5 s", flush=True)
         cache = CallCache(Home(home().root))
         for call in calls(CALLS):
             cache.put(str(call["call_id"]), call)

@@ -10,8 +10,8 @@ from types import FrameType
 
 from rag_assay.orchestration import unchanged
 from rag_assay.orchestration.collection import collect_seldom
-from rag_assay.orchestration.lazy_imports import import_lazily
 from rag_assay.orchestration.shutdown import STOPPED, end_at_once_after, guard, stopped_sentence, was_stopped
+from rag_assay.warehouse.lazy_imports import import_lazily
 
 
 def main() -> None:

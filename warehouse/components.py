@@ -8,7 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from pydantic import ConfigDict, GetCoreSchemaHandler, SerializationInfo, ValidationError, create_model
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    SerializationInfo,
+    ValidationError,
+    create_model,
+)
 from pydantic_core import CoreSchema, core_schema
 
 from rag_assay.warehouse.identity import digest
@@ -109,7 +116,7 @@ class OneOf:
         )
 
 
-def validate_kind(name: str, kind: type[Component], written: object) -> Any:
+def validate_kind(name: str, kind: type[BaseModel], written: object) -> Any:
     """Return the component; mistakes are located under its name."""
     try:
         return kind.model_validate(written)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import regex
 
 from rag_assay.evals.metrics.contract import AnsweredCase, AnswerMetric, Score
+from rag_assay.warehouse.lazy_imports import import_lazily
 from rag_assay.warehouse.status import Status
 
 if TYPE_CHECKING:
@@ -111,9 +112,7 @@ def _stemmed(word: str) -> tuple[str, ...]:
 
 @cache
 def _ascii() -> Any:
-    from rouge_score import tokenizers
-
-    return tokenizers.DefaultTokenizer(use_stemmer=True)
+    return _rouge_score().tokenizers.DefaultTokenizer(use_stemmer=True)
 
 
 class RougeL(TextMetric):
@@ -138,10 +137,21 @@ class RougeL(TextMetric):
 
 
 @cache
-def _scorer() -> Any:
-    from rouge_score import rouge_scorer, tokenizers
+def _rouge_score() -> Any:
+    # Of nltk it takes a stemmer; the whole of nltk imports scipy, scikit-learn and pandas.
+    import_lazily(
+        "nltk", *(f"nltk.{part}" for part in ("stem", "stem.api", "stem.porter", "redos", "termsec"))
+    )
+    from rouge_score import rouge_scorer
 
-    class Unicode(tokenizers.Tokenizer):
+    return rouge_scorer
+
+
+@cache
+def _scorer() -> Any:
+    rouge_scorer = _rouge_score()
+
+    class Unicode(rouge_scorer.tokenizers.Tokenizer):  # type: ignore[misc]
         def tokenize(self, text: str) -> list[str]:
             return rouge_tokens(text)
 

@@ -64,3 +64,16 @@ def test_a_command_imports_what_it_uses(command: str, tmp_path: Path) -> None:
         env={**os.environ, "ASSAY_HOME": str(tmp_path)},
     )
     assert found.stderr.endswith("loaded: []")
+
+
+def test_rouge_takes_the_stemmer_of_nltk_alone() -> None:
+    code = (
+        "import sys\n"
+        "from rag_assay.evals.metrics.text_overlap import RougeL, rouge_tokens\n"
+        "print(rouge_tokens('Ferries were running'), RougeL().value('a running ferry', 'running ferries'))\n"
+        "print([name for name in ('scipy', 'sklearn', 'pandas') if name in sys.modules])\n"
+        "import nltk.tokenize\n"
+        "print(nltk.tokenize.wordpunct_tokenize('whole, too'))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["['ferri', 'were', 'run'] 0.8", "[]", "['whole', ',', 'too']"]

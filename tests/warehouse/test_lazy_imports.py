@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_assay.orchestration.lazy_imports import import_lazily
+from rag_assay.warehouse.lazy_imports import import_lazily
 
 PACKAGE = """
 import time
