@@ -150,8 +150,9 @@ def _rouge_score() -> Any:
 @cache
 def _scorer() -> Any:
     rouge_scorer = _rouge_score()
+    tokenizer: Any = rouge_scorer.tokenizers.Tokenizer
 
-    class Unicode(rouge_scorer.tokenizers.Tokenizer):  # type: ignore[misc]
+    class Unicode(tokenizer):
         def tokenize(self, text: str) -> list[str]:
             return rouge_tokens(text)
 

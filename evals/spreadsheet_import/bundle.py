@@ -27,7 +27,6 @@ import polars as pl
 from pydantic import AfterValidator, TypeAdapter
 from pydantic.dataclasses import dataclass
 
-from rag_assay.evals.study.cells import AXES, UNREAD
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.encodable import encodable
 from rag_assay.warehouse.errors import CorruptFileError, InputError
@@ -37,6 +36,10 @@ from rag_assay.warehouse.validation_errors import NAME_PATTERN, NAME_RULE
 
 if TYPE_CHECKING:
     from rag_assay.warehouse.paths import Home
+
+AXES = ("chunking", "embedder", "retriever", "generator")
+UNSAID = "-"
+"""What an axis is called of which a spreadsheet says nothing."""
 
 ROWS, SHEET, STUDY_FILE, QUESTIONS_FILE = "rows.parquet", "sheet.json", "study.yaml", "questions.jsonl"
 SHEETS = "sheets"
@@ -238,7 +241,7 @@ def sheet_cells(folder: Path) -> list[SheetCell]:
         raise InputError(f"there is no sheet in {folder}; `assay ratings import` puts one there")
     names = pl.concat([_named(path) for path in files])
     for axis in AXES:
-        kept = () if axis == "generator" else (UNREAD,)
+        kept = () if axis == "generator" else (UNSAID,)
         for name, sheet in names.unique(axis, keep="first", maintain_order=True)[[axis, "sheet"]].iter_rows():
             if name not in kept and not (name and re.fullmatch(NAME_PATTERN, name)):
                 raise InputError(f"the sheet {sheet} has a {axis} `{name}`: {NAME_RULE}")

@@ -17,6 +17,7 @@ from rag_assay.evals.rubrics.items import item_id
 from rag_assay.evals.rubrics.points import Points
 from rag_assay.evals.rubrics.rubric import Rubric, metric_name
 from rag_assay.evals.spreadsheet_import import bundle
+from rag_assay.evals.spreadsheet_import.bundle import AXES
 from rag_assay.evals.spreadsheet_import.mapping import (
     ParsedRow,
     ReadMapping,
@@ -27,7 +28,6 @@ from rag_assay.evals.spreadsheet_import.mapping import (
     with_rubrics,
 )
 from rag_assay.evals.spreadsheet_import.tables import key_name, open_table
-from rag_assay.evals.study.cells import AXES
 from rag_assay.warehouse.components import as_written
 from rag_assay.warehouse.errors import InputError, Mistake
 from rag_assay.warehouse.human_scores import HumanScore, HumanScores

@@ -19,7 +19,7 @@ from rag_assay.evals.question_sets.readers.records import MAX_CELL, finite_numbe
 from rag_assay.evals.rubrics.points import Points
 from rag_assay.evals.rubrics.rubric import AnyRubric, Criterion, Rubric
 from rag_assay.evals.spreadsheet_import import tables
-from rag_assay.evals.study.cells import AXES, UNREAD
+from rag_assay.evals.spreadsheet_import.bundle import AXES, UNSAID
 from rag_assay.warehouse.encodable import encodable
 from rag_assay.warehouse.errors import InputError, Mistake
 from rag_assay.warehouse.identity import digest
@@ -140,7 +140,7 @@ class RowReader:
     def _cell(
         self, line: int, row: Mapping[str, Any], wrong: list[str]
     ) -> tuple[dict[str, str], dict[str, str]]:
-        names = dict.fromkeys(AXES, UNREAD)
+        names = dict.fromkeys(AXES, UNSAID)
         words: dict[str, str] = {}
         for axis, recipe in self._axes:
             try:
@@ -300,7 +300,6 @@ def axes_text(draft: ParsedRow) -> str:
     return json.dumps(dict(draft.words), ensure_ascii=False, sort_keys=True)
 
 
-"""What an axis is called of which a spreadsheet says nothing."""
 UNNAMED = "unnamed"
 """Name of an annotator that a spreadsheet does not name."""
 Heading = Annotated[str, Field(min_length=1, max_length=300)]
