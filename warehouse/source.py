@@ -179,7 +179,7 @@ class Source(Strict):
     mirror: Literal["sample_site"] | None = None
     language: Annotated[str, Field(pattern="^[a-z]{2}$")] | None = None
     links: Annotated[Literal["drop", "keep"], Field(exclude_if=_is_drop)] = "drop"
-    ocr: Annotated[str, Field(pattern=r"^\w+(\+\w+)*$", exclude_if=not_)] | None = None
+    ocr: Annotated[str | None, Field(pattern=r"^\w+(\+\w+)*$", exclude_if=not_)] = None
     date_by: DateBy | None = None
     delay: Annotated[float, Field(ge=0)] = 0.7
     contact: str | None = None
