@@ -205,6 +205,7 @@ def test_a_run_that_builds_is_relied_on_after_a_second_look(place: Place, change
     assert answer(ARGUMENTS) is (change is None)
 
 
+@pytest.mark.flaky(reruns=1)  # a test beside it may write to the checkout during the run's second look
 def test_the_first_run_after_one_that_builds_is_answered(tmp_path: Path) -> None:
     study = write_study(tmp_path)
     time.sleep(0.1)  # what is younger than the run is not relied on
