@@ -236,9 +236,8 @@ class Recorder:
         scratch = {"/dev", str(root), tempfile.gettempdir(), os.path.realpath(tempfile.gettempdir())}
         modules = {file for one in list(sys.modules.values()) if (file := getattr(one, "__file__", None))}
         files = {os.path.abspath(one) for one in {*self.opened, *named}}  # noqa: PTH100 -- of text
-        files = {
-            one for one in files if not f"{one}/".startswith((here, *_SYSTEM)) and not one.endswith(".pyc")
-        }
+        files = {one for one in files if not f"{one}/".startswith(here) and not one.endswith(".pyc")}
+        files = {one for one in files if not _is_of_system(one)}
         # Temporary files are gone; elsewhere one that is not there is looked for again.
         files = {one for one in files if os.path.dirname(one) not in scratch or os.path.exists(one)}  # noqa: PTH110, PTH120
         folders = {os.path.dirname(one) for one in files} | set(map(os.path.abspath, self.listed))  # noqa: PTH120
@@ -318,8 +317,16 @@ def _facts(files: Iterable[str], folders: Iterable[str]) -> list[list[Any]]:
             found = sorted(entries, key=lambda one: one.name)
             if len(found) > _MOST:
                 raise ValueError(f"{folder} holds too many files")
-            facts += [_of_file(one.path) for one in found if not one.is_dir()]
+            found = [one for one in found if not one.is_dir()]
+            facts += [
+                _of_file(one.path) for one in found if not (one.is_symlink() and _is_of_system(one.path))
+            ]
     return facts
+
+
+def _is_of_system(path: str) -> bool:
+    """Return whether a file is the kernel's or links to one, as /etc/mtab: its time is that of the look."""
+    return f"{os.path.realpath(path)}/".startswith(_SYSTEM)
 
 
 def _of_file(path: str, *, is_folder: bool = False) -> list[Any]:

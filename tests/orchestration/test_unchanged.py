@@ -205,7 +205,7 @@ def test_a_run_that_builds_is_relied_on_after_a_second_look(place: Place, change
     assert answer(ARGUMENTS) is (change is None)
 
 
-@pytest.mark.flaky(reruns=1)  # a test beside it may write to the checkout during the run's second look
+@pytest.mark.flaky(reruns=1)  # files of the checkout are inputs, and a test beside this one may write some
 def test_the_first_run_after_one_that_builds_is_answered(tmp_path: Path) -> None:
     study = write_study(tmp_path)
     time.sleep(0.1)  # what is younger than the run is not relied on
@@ -223,6 +223,16 @@ def test_the_first_run_after_one_that_builds_is_answered(tmp_path: Path) -> None
     assert run()[0] == repeated[0] == first[0], "an ordinary run says the same"
     (tmp_path / "texts" / sorted(TEXTS)[0]).unlink()
     assert "stage  1 of" in run()[1]
+
+
+@pytest.mark.parametrize("is_read", [True, False])
+def test_a_link_to_what_the_kernel_says_is_no_input(place: Place, *, is_read: bool) -> None:
+    """As /etc/mtab is, read or beside what is read: its time is that of the look."""
+    link = place.study.with_name("mtab")
+    link.symlink_to("/proc/self/mounts")
+    time.sleep(0.1)
+    assert place.run(link.read_bytes if is_read else lambda: None)
+    assert answer(ARGUMENTS)
 
 
 def test_what_other_programs_and_servers_say_is_not_relied_on(place: Place) -> None:
