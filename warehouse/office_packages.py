@@ -64,14 +64,14 @@ def why_not(body: bytes, kind: Kind) -> str | None:
 def as_plain(body: bytes, kind: Kind) -> bytes:
     """Return a variant as the plain kind, the only one that python-docx and python-pptx open."""
     with ZipFile(BytesIO(body)) as archive:
-        parts = {name: archive.read(name) for name in archive.namelist()}
-    types = _VARIANT.sub(f"{kind.media_type}.main+xml".encode(), parts[kind.part])
-    if types == parts[kind.part]:
-        return body
-    plain = BytesIO()
-    with ZipFile(plain, "w") as archive:
-        for name, content in {**parts, kind.part: types}.items():
-            archive.writestr(name, content)
+        written = archive.read(kind.part)
+        types = _VARIANT.sub(f"{kind.media_type}.main+xml".encode(), written)
+        if types == written:
+            return body
+        plain = BytesIO()
+        with ZipFile(plain, "w") as copy:
+            for name in dict.fromkeys(archive.namelist()):
+                copy.writestr(name, types if name == kind.part else archive.read(name))
     return plain.getvalue()
 
 

@@ -275,7 +275,7 @@ def clean_pdf(body: bytes, ocr: str | None = None) -> DocumentDraft:
 
     Without headings (by size and weight), each page is a section. `metadata`: `pdf_pages` (how many),
     `page_starts` (offsets), `pdf_created`, `scanned_pages` (page numbers), `ocr_pages` (those that Tesseract
-    read, by the languages ``ocr``) and `ocr` (its version).
+    read, by the languages ``ocr``), `ocr_unread` (page -> why it could not) and `ocr` (its version).
     """
     reason = why_not(body, scans=ocr is not None)
     if reason:
@@ -284,7 +284,8 @@ def clean_pdf(body: bytes, ocr: str | None = None) -> DocumentDraft:
     even_sizes([piece for page in pdf.recognized for piece in pdf.pages[page - 1].pieces])
     parts = paragraphs(lines_of(pdf.pages, furniture(pdf.pages)))
     if not parts:
-        raise UnusablePage("PDF: no text: nothing but running headers and footers")
+        unread = next((f"images only; {page.unread}" for page in pdf.pages if page.unread), None)
+        raise UnusablePage(f"PDF: no text: {unread or 'nothing but running headers and footers'}")
     outline, starts = _put_together(parts, len(pdf.pages))
     title = pdf.title or _title(parts)
     day = written_date(title) or written_date(outline.text[:_HEAD])
@@ -341,4 +342,6 @@ def _metadata(pdf: PdfText, starts: list[int]) -> dict[str, object]:
     metadata = {"pdf_pages": len(pdf.pages), "page_starts": starts, "pdf_created": pdf.created}
     metadata["scanned_pages"] = list(pdf.scanned) or None
     metadata["ocr_pages"] = list(pdf.recognized) or None
+    unread = {str(number): page.unread for number, page in enumerate(pdf.pages, 1) if page.unread}
+    metadata["ocr_unread"] = unread or None
     return {name: value for name, value in metadata.items() if value is not None}

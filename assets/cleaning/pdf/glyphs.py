@@ -45,12 +45,16 @@ class GlyphRun:
 
 
 class PageText(NamedTuple):
-    """The pieces of one page in the order of the file, and the page's lower and upper edge."""
+    """The pieces of one page in the order of the file, and the page's lower and upper edge.
+
+    unread: why OCR could not read it
+    """
 
     pieces: list[GlyphRun]
     bottom: float
     top: float
     is_scan: bool = False
+    unread: str | None = None
 
 
 class PdfText(NamedTuple):
@@ -79,9 +83,11 @@ def read_pdf(body: bytes, read_scan: Callable[[Any], PageText] | None = None) ->
                 page, count = _page(document, number, left)
                 if page.is_scan and read_scan is not None:
                     read = read_scan(document[number])
-                    page, recognized = (
-                        (read, [*recognized, number + 1]) if read.pieces else (page, recognized)
-                    )
+                    if read.pieces:
+                        page = read
+                        recognized.append(number + 1)
+                    else:
+                        page = page._replace(unread=read.unread)
             except pdfium.PdfiumError:
                 page, count = PageText([], 0.0, 0.0), 0
             pages.append(page)

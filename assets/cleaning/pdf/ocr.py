@@ -11,7 +11,6 @@ from functools import cache
 from statistics import median
 from typing import Any
 
-from rag_assay.assets.cleaning.draft import UnusablePage
 from rag_assay.assets.cleaning.pdf.glyphs import GlyphRun, PageText
 from rag_assay.assets.cleaning.unicode import tidy
 from rag_assay.warehouse.extras import MissingPackageError
@@ -35,7 +34,7 @@ def tesseract(languages: str) -> str:
     install = "apt install tesseract-ocr" + "".join(f" tesseract-ocr-{one}" for one in languages.split("+"))
     if shutil.which("tesseract") is None:
         raise MissingPackageError(f"`ocr: {languages}` needs Tesseract, such as by `{install}`")
-    known = _run("--list-langs").decode().split()
+    known = _run("--list-langs").decode().splitlines()[1:]  # below a heading
     if missing := [one for one in languages.split("+") if one not in known]:
         raise MissingPackageError(
             f"`ocr: {languages}`: Tesseract lacks the language {', '.join(missing)}, such as by `{install}`"
@@ -44,10 +43,10 @@ def tesseract(languages: str) -> str:
 
 
 def read_scan(page: Any, languages: str) -> PageText:
-    """Return the lines of a scanned page of PDFium, each one piece.
+    """Return the lines of a scanned page of PDFium, each one piece; `unread` says why there are none.
 
     Raises:
-        UnusablePage: Tesseract takes longer than 300 seconds, or fails.
+        MissingPackageError: Tesseract is not installed, or without a language.
     """
     from lxml import etree
 
@@ -57,7 +56,13 @@ def read_scan(page: Any, languages: str) -> PageText:
     bitmap = page.render(scale=scale, grayscale=True)
     dots = bitmap.to_numpy()
     head = f"P5 {dots.shape[1]} {dots.shape[0]} 255\n".encode()
-    hocr = _run("stdin", "stdout", "-l", languages, "hocr", given=head + dots.tobytes())
+    try:
+        hocr = _run("stdin", "stdout", "-l", languages, "hocr", given=head + dots.tobytes())
+    except subprocess.TimeoutExpired:
+        return PageText([], 0.0, height, unread=f"Tesseract took longer than {_SECONDS} s")
+    except subprocess.CalledProcessError as error:
+        said = error.stderr.decode("utf-8", "replace").strip()
+        return PageText([], 0.0, height, unread=f"Tesseract failed: {said[:200]}")
     pieces = []
     parser = etree.XMLParser(resolve_entities=False, no_network=True, recover=True)
     for line in etree.fromstring(hocr, parser).iter("{*}span"):
@@ -69,7 +74,7 @@ def read_scan(page: Any, languages: str) -> PageText:
         descent = _DESCENT.search(line.get("title", ""))
         baseline = height - bottom + (float(descent[1]) / scale if descent else 0)
         pieces.append(GlyphRun(text, left, right, baseline, float(size[1]) / scale, 400))
-    return PageText(pieces, 0.0, height)
+    return PageText(pieces, 0.0, height, unread=None if pieces else "Tesseract found no text")
 
 
 def even_sizes(pieces: Sequence[GlyphRun]) -> None:
@@ -94,17 +99,8 @@ def even_sizes(pieces: Sequence[GlyphRun]) -> None:
 
 def _run(*arguments: str, given: bytes = b"") -> bytes:
     environment = {**os.environ, "OMP_THREAD_LIMIT": "1"}  # documents are cleaned by several processes
-    try:
-        done = subprocess.run(
-            ["tesseract", *arguments],
-            input=given,
-            capture_output=True,
-            timeout=_SECONDS,
-            env=environment,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise UnusablePage(f"OCR: a page took longer than {_SECONDS} s") from error
-    if done.returncode:
-        raise UnusablePage(f"OCR: Tesseract failed: {done.stderr.decode('utf-8', 'replace').strip()[:200]}")
+    command = ["tesseract", *arguments]
+    done = subprocess.run(
+        command, input=given, capture_output=True, timeout=_SECONDS, env=environment, check=True
+    )
     return done.stdout

@@ -82,7 +82,29 @@ def test_only_pages_that_are_scans_are_recognized_and_blank_ones_stay_scans() ->
     draft = clean_pdf(saved(whole), "eng")
     assert draft.text == f"Of the harbour\n\n{HARBOUR}\n\n{PILOTS}\n\nThe ferry\n\n{FERRY}"
     assert (draft.metadata["ocr_pages"], draft.metadata["scanned_pages"]) == ([2], [3])
+    assert draft.metadata["ocr_unread"] == {"3": "Tesseract found no text"}
     assert "ocr" not in clean_pdf(pdf(*chapters()), "eng").metadata
+
+
+@needs_tesseract
+def test_a_scan_that_cannot_be_read_takes_no_other_page_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    both, (first, second) = pdfium.PdfDocument.new(), chapters()
+    for part in (pdf(first), scanned(pdf(second))):
+        both.import_pages(pdfium.PdfDocument(part))
+    ocr.tesseract("eng")
+    monkeypatch.setattr(ocr, "_SECONDS", 0.01)
+    draft = clean_pdf(saved(both), "eng")
+    assert draft.text == f"Of the harbour\n\n{HARBOUR}\n\n{PILOTS}"
+    assert draft.metadata["scanned_pages"] == [2]
+    assert draft.metadata["ocr_unread"] == {"2": "Tesseract took longer than 0.01 s"}
+    with pytest.raises(UnusablePage, match="PDF: no text: images only; Tesseract took longer than"):
+        clean_pdf(scanned(pdf(second)), "eng")
+
+
+@needs_tesseract
+def test_no_word_of_the_heading_above_the_languages_is_one() -> None:
+    with pytest.raises(MissingPackageError, match="lacks the language of"):
+        ocr.tesseract("of")
 
 
 @needs_tesseract
