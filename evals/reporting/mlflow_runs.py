@@ -12,6 +12,7 @@ import polars as pl
 
 from rag_assay.evals.reporting.data import ReportData
 from rag_assay.evals.reporting.exports import COSTS, export_table
+from rag_assay.evals.study.cells import AXES
 from rag_assay.warehouse.errors import AssayError, InputError
 from rag_assay.warehouse.extras import require
 from rag_assay.warehouse.identity import digest
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 RESULT = "rag_assay.result"
 """Tag with the digest of a result: each result is written once."""
-AXES = ("chunking", "embedder", "retriever", "generator")
 _LIMITS = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "20"}
 _QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "GIT_PYTHON_REFRESH": "quiet"}
 _QUIET |= {"MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true"}

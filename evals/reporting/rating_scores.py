@@ -11,9 +11,9 @@ import polars as pl
 
 from rag_assay.evals.rubrics.rubric import Criterion, Rubric, metric_name
 from rag_assay.evals.statistics.resampling import Floats
+from rag_assay.evals.study.cells import AXES
 from rag_assay.warehouse.schemas import Schema
 
-AXES = ("chunking", "embedder", "retriever", "generator")
 CELLS: Schema = {
     "key": pl.String,  # its replicate included
     "cell": pl.String,  # … left out

@@ -14,9 +14,9 @@ from rag_assay.evals.judge_calibration.judge_trials import labelled_pairs
 from rag_assay.evals.judging.contract import Judge
 from rag_assay.evals.judging.judge_metrics import JudgedScores
 from rag_assay.evals.reporting.limits import BIN_CHARACTERS, STATEMENTS
-from rag_assay.evals.reporting.rating_scores import AXES, CELLS, ScoresOfPeople
+from rag_assay.evals.reporting.rating_scores import CELLS, ScoresOfPeople
 from rag_assay.evals.spreadsheet_import.bundle import axis_words
-from rag_assay.evals.study.cells import UNREAD, Cell
+from rag_assay.evals.study.cells import AXES, UNREAD, Cell
 from rag_assay.evals.study.imported_study import ImportedStudy
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse import schemas

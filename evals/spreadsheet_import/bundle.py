@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 AXES = ("chunking", "embedder", "retriever", "generator")
 UNSAID = "-"
-"""What an axis is called of which a spreadsheet says nothing."""
+"""Name on an axis that the spreadsheet does not give."""
 
 ROWS, SHEET, STUDY_FILE, QUESTIONS_FILE = "rows.parquet", "sheet.json", "study.yaml", "questions.jsonl"
 SHEETS = "sheets"

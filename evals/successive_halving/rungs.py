@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from rag_assay.evals.judging.judge_metrics import JudgedScores
 from rag_assay.evals.metrics.contract import OF_RANKING, Metric
 from rag_assay.evals.statistics.question_clusters import ALONE, Clustering
-from rag_assay.evals.study.cells import MARK, NO_GENERATOR, Cell, Slice
+from rag_assay.evals.study.cells import AXES, MARK, NO_GENERATOR, Cell, Slice
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.successive_halving.elimination import EliminatedCell, EliminationRules, Values, look
 from rag_assay.warehouse.identity import digest
@@ -154,9 +154,6 @@ def rung_of(
     )
     name = f"{study.study}{MARK}rung{number}"
     return Rung(study.model_copy(update=only).sliced(name, part), stands_for)
-
-
-AXES = ("chunking", "embedder", "retriever", "generator")
 
 
 def one_factor(cells: Sequence[Cell], base: str | None = None) -> list[Cell]:

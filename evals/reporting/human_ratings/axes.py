@@ -22,12 +22,13 @@ from rag_assay.evals.reporting.display import (
     with_sign,
 )
 from rag_assay.evals.reporting.effects import AxisEffect, effect_words
-from rag_assay.evals.reporting.rating_scores import AXES, ScoredAnswers, ScoresOfPeople, written
+from rag_assay.evals.reporting.rating_scores import ScoredAnswers, ScoresOfPeople, written
 from rag_assay.evals.reporting.standings import Values, value_table
 from rag_assay.evals.statistics.alpha import RELIABLE, TENTATIVE
 from rag_assay.evals.statistics.bootstrap import bootstrap
 from rag_assay.evals.statistics.effects import effect, over_contexts
 from rag_assay.evals.statistics.question_clusters import Clustering
+from rag_assay.evals.study.cells import AXES
 
 CALLED = 80  # characters of what a sheet calls a level
 

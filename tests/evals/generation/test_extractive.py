@@ -298,7 +298,7 @@ def test_a_follow_up_is_answered_from_the_document_that_was_quoted() -> None:
 
     assert quoted_documents(passages, conversation) == {"a"}
     assert quoted_documents(passages, (*conversation, "And?", "The documents do not say.")) == {"a"}
-    assert quoted_documents(passages, ("Who?", "Nobody knows it.")) == frozenset()
+    assert quoted_documents(passages, ("Who?", "It is not known.")) == frozenset()
     assert best(())[0] == other
     assert best(conversation)[0] == new
     passages = passages[:2]  # the quoted document has no price
