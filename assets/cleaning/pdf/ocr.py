@@ -33,11 +33,11 @@ def tesseract(languages: str) -> str:
     """
     install = "apt install tesseract-ocr" + "".join(f" tesseract-ocr-{one}" for one in languages.split("+"))
     if shutil.which("tesseract") is None:
-        raise MissingPackageError(f"`ocr: {languages}` needs Tesseract, such as by `{install}`")
+        raise MissingPackageError(f"`ocr: {languages}` needs Tesseract; on Debian: {install}")
     known = _run("--list-langs").decode().splitlines()[1:]  # below a heading
     if missing := [one for one in languages.split("+") if one not in known]:
         raise MissingPackageError(
-            f"`ocr: {languages}`: Tesseract lacks the language {', '.join(missing)}, such as by `{install}`"
+            f"`ocr: {languages}`: Tesseract lacks the language {', '.join(missing)}; on Debian: {install}"
         )
     return " ".join(_run("--version").decode().split()[:2])
 

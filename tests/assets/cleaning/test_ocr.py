@@ -110,7 +110,7 @@ def test_no_word_of_the_heading_above_the_languages_is_one() -> None:
 @needs_tesseract
 def test_a_language_that_tesseract_lacks_is_named_with_its_package() -> None:
     with pytest.raises(
-        MissingPackageError, match=r"lacks the language xyz, such as by `apt install .* tesseract-ocr-xyz`"
+        MissingPackageError, match=r"lacks the language xyz; on Debian: apt install .* tesseract-ocr-xyz"
     ):
         clean_pdf(scanned(pdf(*chapters())), "eng+xyz")
 
@@ -118,7 +118,7 @@ def test_a_language_that_tesseract_lacks_is_named_with_its_package() -> None:
 def test_without_tesseract_what_to_install_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ocr.tesseract.cache_clear()
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(MissingPackageError, match=r"`ocr: eng` needs Tesseract, such as by `apt install"):
+    with pytest.raises(MissingPackageError, match=r"`ocr: eng` needs Tesseract; on Debian: apt install"):
         clean_pdf(scanned(pdf(*chapters())), "eng")
 
 
