@@ -259,7 +259,8 @@ def _show_result(
     if not all(result.passed for result in results):
         return GATE_FAILED
     if last is not None:
-        say(f"Built as far as {last}; later stages were left as they are.")
+        if report.ok:
+            say(f"Built as far as {last}; later stages were left as they are.")
         return DONE if report.ok else FAILED
     return DONE if report.ok and data is not None else FAILED
 

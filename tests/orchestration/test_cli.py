@@ -137,6 +137,9 @@ def test_failed_cells_exit_1(finished: Finished) -> None:
     assert "connection refused: nothing listens at http://127.0.0.1:9/v1" in done.stderr
     assert "town.t16.minilm.words.quote" not in done.stderr
     assert "100 %" in done.stdout, "the other cell is measured all the same"
+    part = assay("run", str(finished.path), "--only", "answers")
+    assert part.returncode == 1
+    assert "Built as far as" not in part.stderr
 
 
 def test_database_held_by_another_process(finished: Finished) -> None:
