@@ -110,7 +110,9 @@ def tables_of(
 
 def _documents(hits: pl.DataFrame, evidence: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
     named = pl.concat([hits.select("_question", "doc_id"), evidence.select("_question", "doc_id")])
-    return named.unique(maintain_order=True).join(documents.unique("doc_id"), on="doc_id")
+    return named.unique(maintain_order=True).join(
+        documents.unique("doc_id", keep="first"), on="doc_id", maintain_order="left"
+    )
 
 
 def _evidence(data: ReportData) -> pl.DataFrame:
