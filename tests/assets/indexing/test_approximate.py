@@ -9,7 +9,15 @@ from pydantic import ValidationError
 from rag_assay.assets.indexing import index_table
 from rag_assay.assets.indexing.index_recipe import IndexFacts, IndexRecipe, SearchParameters, read_facts
 from rag_assay.assets.indexing.index_rows import HeldRows
-from rag_assay.assets.indexing.index_table import AIM, RECALL, build, nearest, open_table, sample
+from rag_assay.assets.indexing.index_table import (
+    AIM,
+    RECALL,
+    build,
+    nearest,
+    open_table,
+    sample,
+    tune_search,
+)
 from rag_assay.warehouse.parquet import frame
 from rag_assay.warehouse.schemas import CHUNKS
 
@@ -40,15 +48,33 @@ def recall(folder: Path, held: HeldRows, search: SearchParameters) -> float:
     return hits / 500
 
 
-@pytest.mark.parametrize("recipe", [HNSW, IVF_PQ], ids=["hnsw", "ivf_pq"])
-def test_parameters_are_chosen_that_find_enough(recipe: IndexRecipe, tmp_path: Path) -> None:
-    facts = build(tmp_path, rows(), recipe=recipe)
-    assert facts.search == read_facts(tmp_path).search
-    assert facts.search.kind == recipe.search
-    assert facts.search.recall >= RECALL
-    assert recall(tmp_path, rows(), facts.search) >= RECALL - 0.05
-    (index,) = (i for i in open_table(tmp_path).list_indices() if i.columns == ["vector"])
-    assert index.index_type == ("IvfHnswSq" if recipe.search == "hnsw" else "IvfPq")
+@pytest.fixture(scope="module")
+def graphs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return _built(tmp_path_factory, HNSW)
+
+
+@pytest.fixture(scope="module")
+def partitioned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return _built(tmp_path_factory, IVF_PQ)
+
+
+def _built(folders: pytest.TempPathFactory, recipe: IndexRecipe) -> Path:
+    folder = folders.mktemp(recipe.search)
+    assert build(folder, rows(), recipe=recipe) == read_facts(folder)
+    return folder
+
+
+@pytest.mark.parametrize(("kind", "index_type"), [("graphs", "IvfHnswSq"), ("partitioned", "IvfPq")])
+def test_parameters_are_chosen_that_find_enough(
+    kind: str, index_type: str, request: pytest.FixtureRequest
+) -> None:
+    folder = request.getfixturevalue(kind)
+    search = read_facts(folder).search
+    assert search.kind == {"graphs": "hnsw", "partitioned": "ivf_pq"}[kind]
+    assert search.recall >= RECALL
+    assert recall(folder, rows(), search) >= RECALL - 0.05
+    (index,) = (i for i in open_table(folder).list_indices() if i.columns == ["vector"])
+    assert index.index_type == index_type
 
 
 def test_of_vectors_that_lie_in_clusters_few_partitions_are_looked_into(tmp_path: Path) -> None:
@@ -70,6 +96,28 @@ def test_given_parameters_are_kept_and_their_recall_is_told(tmp_path: Path) -> N
     assert (facts.search.nprobes, facts.search.refine_factor, facts.search.ef) == (1, 1, None)
     assert facts.search.recall < 0.6
     assert abs(recall(tmp_path, rows(), facts.search) - facts.search.recall) < 0.3
+
+
+@pytest.mark.parametrize("aim", [0.3, 0.97, 1.1], ids=["the first reaches it", "a later", "none"])
+def test_the_cheapest_that_reaches_the_aim_is_chosen_or_the_best(
+    partitioned: Path, aim: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_table, "AIM", aim)
+    monkeypatch.setattr(index_table, "SAMPLE", 20)
+    monkeypatch.setattr(index_table, "_BATCH", 5)
+    table, held, tried = open_table(partitioned), rows(), []
+    (vectors,) = held.vectors()
+    queries = sample(held)
+    tenth = np.sort(queries @ vectors.T, axis=1)[:, -10]
+    for share, refine in ((1, 10), (2, 30), (4, 100), (8, 300), (8, 1_000)):
+        found = 0
+        for query, bound in zip(queries, tenth, strict=True):
+            told = nearest(table, query, 10, SearchParameters("ivf_pq", None, share, refine))
+            found += sum(1 - told["_distance"].to_numpy() >= bound - 1e-5)
+        tried.append((found / 200, share, refine))
+    expected = next((one for one in tried if one[0] >= aim), max(tried, key=lambda one: one[0]))
+    chosen = tune_search(table, held, IVF_PQ)
+    assert (chosen.recall, chosen.nprobes, chosen.refine_factor) == (round(expected[0], 4), *expected[1:])
 
 
 def test_questions_are_near_stored_vectors_and_always_the_same() -> None:
@@ -146,10 +194,9 @@ def test_an_index_that_grows_over_the_bound_and_back_changes_its_kind(tmp_path: 
     assert ["IvfHnswSq" in found for found in kinds] == [False, True, False]
 
 
-def test_a_filter_comes_before_the_search(tmp_path: Path) -> None:
-    facts = build(tmp_path, rows(), recipe=HNSW)
+def test_a_filter_comes_before_the_search(graphs: Path) -> None:
     (vectors,) = rows().vectors()
-    found = nearest(open_table(tmp_path), vectors[0], 40, facts.search, "doc_id = '3'")
+    found = nearest(open_table(graphs), vectors[0], 40, read_facts(graphs).search, "doc_id = '3'")
     assert len(found) == 40
     assert all(int(chunk_id) % 4 == 3 for chunk_id in found["chunk_id"].to_pylist())
 
