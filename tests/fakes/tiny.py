@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from rag_assay.warehouse.pages import write_manifest
 from rag_assay.warehouse.parquet import frame, read_parquet, write_parquet
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import DOCUMENTS, DROPPED, PAGES
+from tests.fakes.first_builds import FirstBuild
 
 STUDY = """\
 study: tiny
@@ -124,14 +126,16 @@ class Bench:
     Args:
         path: the study file.
         home: an empty or earlier home.
+        first: the first build of the test, which another test may have done.
     """
 
-    def __init__(self, path: Path, home: Home) -> None:
+    def __init__(self, path: Path, home: Home, first: FirstBuild | None = None) -> None:
         self.study: Study = read_study(path)
         self.home = home
         self.grid = Grid([self.study])
         self.stages = stages_of(self.grid)
         self.store = ArtifactStore(home)
+        self.first = first
 
     def give(self, texts: Mapping[str, str], source: str = "docs") -> None:
         """Commit pages and documents of these texts, as if they had just been crawled and cleaned."""
@@ -151,6 +155,13 @@ class Bench:
     def build(self, *names: str) -> dict[str, list[KeyOutcome]]:
         """Bring these stages up to date, in their order; unless named, those from chunks to leaderboard."""
         wanted: Sequence[str] = names or [n for n in self.stages if n not in WITHOUT]
+        return (
+            self.first.build(self, wanted, partial(self._build, wanted))
+            if self.first
+            else self._build(wanted)
+        )
+
+    def _build(self, wanted: Sequence[str]) -> dict[str, list[KeyOutcome]]:
         found: dict[str, list[KeyOutcome]] = {}
         work = BuildContext(self.home)
         try:

@@ -13,6 +13,7 @@ from rag_assay.evals.reporting.rows import report_data
 from rag_assay.warehouse.connection import connect
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.tables import FILES, sync
+from tests.fakes.first_builds import FirstBuild
 from tests.fakes.tiny import QUESTIONS as FERRY
 from tests.fakes.tiny import TEXTS, Bench
 
@@ -45,9 +46,10 @@ OTHER_TEXTS = {"toll": "The toll on the bridge is four pounds.", "tug": "The tug
 class Town:
     """A folder of documents and homes; each variant of a study is run on one of the homes."""
 
-    def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
+    def __init__(self, folder: Path, patch: pytest.MonkeyPatch, first: FirstBuild | None = None) -> None:
         self.folder = folder
         self.patch = patch
+        self.first = first
 
     def run(
         self, variant: Variant, home: str, path: str = "tiny.yaml", *, whole: bool = True, **texts: Any
@@ -86,4 +88,4 @@ class Town:
             (self.folder / "ferry.questions.yaml").write_text(QUESTIONS)
         (self.folder / path).write_text(yaml.safe_dump(variant, sort_keys=False))
         self.patch.setenv("ASSAY_HOME", str(self.folder / home))
-        return Bench(self.folder / path, Home(self.folder / home))
+        return Bench(self.folder / path, Home(self.folder / home), self.first)
