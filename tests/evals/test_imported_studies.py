@@ -19,6 +19,7 @@ from rag_assay.evals.study.imported_study import ImportedStudy
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.warehouse.paths import Home
 from tests.fakes.imported import QUESTIONS, TRUE, grid, imported, imported_bench, put_sheet, row
+from tests.fakes.named import named
 from tests.fakes.tiny import Bench
 
 DENSE, BM25 = "ferry.c128.-.dense.llama", "ferry.c128.-.bm25.llama"
@@ -172,27 +173,28 @@ def test_every_question_counts_in_every_cell_that_is_there(home: Home) -> None:
     assert bench.write_report().ok
 
 
-@pytest.mark.parametrize(
-    ("answer", "status", "reason"),
-    [
-        ("", "parse_failed", "the answer is empty"),
-        (" \n", "parse_failed", "the answer is empty"),
-        (None, "not_run", "the sheet has no answer to it"),
-        ("Das weiß ich leider nicht.", "ok", None),
-        ("[1] <b>{{ x }}</b> \x00 ${HOME}", "ok", None),
-    ],
-)
-def test_an_answer_ends_as_the_sheet_says(
-    home: Home, answer: str | None, status: str, reason: str | None
-) -> None:
+ENDS = [
+    ("", "parse_failed", "the answer is empty"),
+    (" \n", "parse_failed", "the answer is empty"),
+    (None, "not_run", "the sheet has no answer to it"),
+    ("Das weiß ich leider nicht.", "ok", None),
+    ("[1] <b>{{ x }}</b> \x00 ${HOME}", "ok", None),
+]
+
+
+def test_an_answer_ends_as_the_sheet_says(home: Home) -> None:
     rows = grid()
-    bench = built(home, [{**rows[0], "answer": answer}, *rows[1:]])
-    found = answers(bench, BM25)["noon"]
-    assert (found["status"], found["reason"]) == (status, reason)
-    assert found["answer"] == answer
-    scores = pl.read_parquet(bench.folder("scores", BM25) / "scores.parquet")
-    (score,) = scores.filter(metric="rouge_l", question_id="noon").to_dicts()
-    assert (score["value"] is None) == (status != "ok")
+    changed = [{**one, "answer": answer} for one, (answer, _, _) in zip(rows, ENDS, strict=False)]
+    bench = built(home, [*changed, *rows[len(ENDS) :]])
+    for one, (answer, status, reason) in zip(changed, ENDS, strict=True):
+        with named(repr(answer)):
+            cell, question = cell_key("ferry", one), one["question_id"]
+            found = answers(bench, cell)[question]
+            assert (found["status"], found["reason"]) == (status, reason)
+            assert found["answer"] == answer
+            scores = pl.read_parquet(bench.folder("scores", cell) / "scores.parquet")
+            (score,) = scores.filter(metric="rouge_l", question_id=question).to_dicts()
+            assert (score["value"] is None) == (status != "ok")
     assert bench.write_report().ok
 
 

@@ -26,6 +26,7 @@ from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.parquet import read_parquet
 from rag_assay.warehouse.schemas import JUDGEMENTS, Status
 from tests.fakes.judges import AskingJudge, CountingJudge, in_the_registry
+from tests.fakes.named import named
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer, failure
 from tests.fakes.town import PLAIN, QUESTIONS, Town, Variant
 
@@ -152,55 +153,61 @@ def test_further_replicates_ask_for_themselves_alone(town: Town, server: FakeOpe
     assert "judgements" not in town.built, "how votes are counted is a matter of the scores"
 
 
-@pytest.mark.parametrize(
-    ("vote", "values", "expected"),
-    [
-        ("mean", {7: 0.0, 8: 1.0, 9: 1.0}, (Status.OK, pytest.approx(2 / 3), None)),
-        ("majority", {7: 0.0, 8: 1.0, 9: 1.0}, (Status.OK, 1.0, None)),
-        ("majority", {7: 0.1, 8: 0.2, 9: 0.3}, (Status.PARSE_FAILED, None, "no majority")),
-        ("mean", {7: 0.4, 8: "x", 9: 0.2}, (Status.OK, pytest.approx(0.3), "1 of 3 judgements has no value")),
-        ("majority", {7: 1.0, 8: "x", 9: 1.0}, (Status.OK, 1.0, "1 of 3 judgements has no value")),
-        ("mean", {7: "x", 8: "x", 9: "x"}, (Status.PARSE_FAILED, None, "")),
-    ],
-)
-def test_replicates_vote(
-    town: Town, server: FakeOpenAI, vote: str, values: dict[int, object], expected: tuple[Any, ...]
-) -> None:
-    server.respond = lambda received: verdict(values[received.body["seed"]])
-    town.build(study({"judge": asking(server, replicates=3, vote=vote)}), "home")
-    for status, value, reason in scores(town, "judge.support").values():
-        assert (status, value) == expected[:2]
-        assert (reason or "").startswith(expected[2] or "")
-        assert (reason is None) == (expected[2] is None)
+VOTES: list[tuple[str, dict[int, object], tuple[Any, ...]]] = [
+    ("mean", {7: 0.0, 8: 1.0, 9: 1.0}, (Status.OK, pytest.approx(2 / 3), None)),
+    ("majority", {7: 0.0, 8: 1.0, 9: 1.0}, (Status.OK, 1.0, None)),
+    ("majority", {7: 0.1, 8: 0.2, 9: 0.3}, (Status.PARSE_FAILED, None, "no majority")),
+    ("mean", {7: 0.4, 8: "x", 9: 0.2}, (Status.OK, pytest.approx(0.3), "1 of 3 judgements has no value")),
+    ("majority", {7: 1.0, 8: "x", 9: 1.0}, (Status.OK, 1.0, "1 of 3 judgements has no value")),
+    ("mean", {7: "x", 8: "x", 9: "x"}, (Status.PARSE_FAILED, None, "")),
+]
+
+
+def test_replicates_vote(town: Town, server: FakeOpenAI) -> None:
+    server.respond = lambda received: verdict(VOTES[int(received.body["model"])][1][received.body["seed"]])
+    judges = {
+        f"judge{n}": asking(server, model=f"openai/{n}", replicates=3, vote=vote)
+        for n, (vote, _, _) in enumerate(VOTES)
+    }
+    town.build(study(judges), "home")
+    for name, (vote, values, expected) in zip(judges, VOTES, strict=True):
+        with named(f"{vote} of {values}"):
+            found = scores(town, f"{name}.support")
+            assert set(found) == ALL
+            for status, value, reason in found.values():
+                assert (status, value) == expected[:2]
+                assert (reason or "").startswith(expected[2] or "")
+                assert (reason is None) == (expected[2] is None)
 
 
 HOSTILE: dict[str, Scripted] = {
-    "NaN": answer('{"support": NaN, "agreement": NaN, "reason": "x"}'),
+    "nan": answer('{"support": NaN, "agreement": NaN, "reason": "x"}'),
     "huge": verdict(1e9, -1e9),
     "prose": answer("I would say that this answer is quite good, 9 out of 10."),
-    "other language": answer("Die Antwort ist richtig: volle Punktzahl."),
-    "long reason": verdict(reason="because " * 130_000),
+    "other_language": answer("Die Antwort ist richtig: volle Punktzahl."),
+    "long_reason": verdict(reason="because " * 130_000),
     "empty": answer(""),
     "truncated": answer('{"support": 0.5, "agre', finish_reason="length"),
 }
 
 
-@pytest.mark.parametrize("said", HOSTILE)
-def test_what_is_no_verdict_is_typed_and_counted_and_no_number(
-    town: Town, server: FakeOpenAI, said: str
-) -> None:
-    server.respond = lambda _received: HOSTILE[said]
-    data = town.run(study({"judge": asking(server)}), "home")
-    rows = judged(town, "judge")
-    assert len(rows) == len(ALL) + len(WITH_TRUTH)
-    assert rows["value"].null_count() == len(rows)
-    assert set(rows["status"]) == {Status.TRUNCATED if said == "truncated" else Status.PARSE_FAILED}
-    assert all(reason and len(reason) <= 1_000 for reason in rows["reason"])
-    assert all(raw is None or len(raw) <= 20_000 for raw in rows["raw"])
-    (found,) = data.leaderboard.filter(metric="judge.support").iter_rows(named=True)
-    assert (found["value"], found["n"], found["coverage"]) == (None, len(ALL), 0.0)
+def test_what_is_no_verdict_is_typed_and_counted_and_no_number(town: Town, server: FakeOpenAI) -> None:
+    server.respond = lambda received: HOSTILE[received.body["model"]]
+    judges = {said: asking(server, model=f"openai/{said}") for said in HOSTILE}
+    data = town.run(study(judges), "home")
+    for said in HOSTILE:
+        with named(said):
+            rows = judged(town, said)
+            assert len(rows) == len(ALL) + len(WITH_TRUTH)
+            assert rows["value"].null_count() == len(rows)
+            assert set(rows["status"]) == {Status.TRUNCATED if said == "truncated" else Status.PARSE_FAILED}
+            assert all(reason and len(reason) <= 1_000 for reason in rows["reason"])
+            assert all(raw is None or len(raw) <= 20_000 for raw in rows["raw"])
+            (found,) = data.leaderboard.filter(metric=f"{said}.support").iter_rows(named=True)
+            assert (found["value"], found["n"], found["coverage"]) == (None, len(ALL), 0.0)
     asked = len(server.requests)
-    town.run(study({"judge": asking(server)}), "home")
+    assert asked >= len(HOSTILE) * len(ALL)
+    town.build(study(judges), "home")
     assert len(server.requests) == asked, "what the model said is no failure of the call: it is final"
 
 
@@ -388,21 +395,21 @@ def test_the_budget_holds_for_judges(town: Town, server: FakeOpenAI) -> None:
     assert len(server.requests) == len(ALL), "the next run goes on"
 
 
-@pytest.mark.parametrize("first", ["some.support", "few.agreement", "ndcg@10"])
-def test_a_judge_of_few_cells_may_rank_and_everything_is_shown(town: Town, first: str) -> None:
+def test_a_judge_of_few_cells_may_rank_and_everything_is_shown(town: Town) -> None:
     """Cells that it does not judge have no value of it, and no rank where it ranks."""
-    changes = {
-        "retrievers": {"bm25": {"bm25": {"k": 5}}, "dense": {"dense": {"k": 5}}},
-        "judges": {"few": {"counting": {}}, "some": {"counting": {}}},
-        "restrict": {"few": {"sample": 2}, "some": {"retrievers": ["dense"]}},
-        "metrics": list(dict.fromkeys([first, "ndcg@10", "rouge_l"])),
-    }
-    data = town.run({**PLAIN, **changes}, "home")
-    ranked = data.leaderboard.filter(pl.col("rank").is_not_null() & (pl.col("metric") == "ndcg@10"))
     expected = {"tiny.t16.minilm.dense.quote"}
-    assert set(ranked["cell"]) == (expected if first == "some.support" else {CELL, *expected})
-    page = render_html(data)
-    assert "Support by some" in page
-    board = leaderboard_rows(town.bench.study, town.bench.home)
-    assert set(board.filter(metric="some.support")["cell"]) == expected
-    Console(file=StringIO(), width=200).print(leaderboard_table(data, 200))
+    for first in ("some.support", "few.agreement", "ndcg@10"):
+        with named(first):
+            changes = {
+                "retrievers": {"bm25": {"bm25": {"k": 5}}, "dense": {"dense": {"k": 5}}},
+                "judges": {"few": {"counting": {}}, "some": {"counting": {}}},
+                "restrict": {"few": {"sample": 2}, "some": {"retrievers": ["dense"]}},
+                "metrics": list(dict.fromkeys([first, "ndcg@10", "rouge_l"])),
+            }
+            data = town.run({**PLAIN, **changes}, "home")
+            ranked = data.leaderboard.filter(pl.col("rank").is_not_null() & (pl.col("metric") == "ndcg@10"))
+            assert set(ranked["cell"]) == (expected if first == "some.support" else {CELL, *expected})
+            assert "Support by some" in render_html(data)
+            board = leaderboard_rows(town.bench.study, town.bench.home)
+            assert set(board.filter(metric="some.support")["cell"]) == expected
+            Console(file=StringIO(), width=200).print(leaderboard_table(data, 200))

@@ -19,6 +19,7 @@ from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.inference import egress
 from rag_assay.warehouse.inference.egress import is_allowed, origin
 from rag_assay.warehouse.inference.model_servers import UnknownServerError, permitted
+from tests.fakes.named import named
 from tests.fakes.shipped import Shipped
 
 pytestmark = pytest.mark.models
@@ -51,36 +52,37 @@ class Elsewhere(Hashing):
     place: SecretStr | None = Field(default=None, exclude=True)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "trusted"),
-    [
-        ({"endpoint": "https://thief.example/v1"}, "https://thief.example"),
-        ({"endpoint": "thief.example"}, "http://thief.example"),
-        ({"endpoint": "thief.example:8443/v1"}, "http://thief.example:8443"),
-        ({"options": {"any": ["see https://thief.example/v1."]}}, "https://thief.example"),
-        ({"options": {"any": {"how": "grpc://thief.example:50051"}}}, "http://thief.example:50051"),
-        ({"url": "https://thief.example/v1"}, "https://thief.example"),
-        ({"place": "https://thief.example/v1"}, "https://thief.example"),
-        ({"options": {"base_url": "//thief.example/v1"}}, "http://thief.example"),
-    ],
-)
+ELSEWHERE: list[tuple[dict[str, object], str]] = [
+    ({"endpoint": "https://thief.example/v1"}, "https://thief.example"),
+    ({"endpoint": "thief.example"}, "http://thief.example"),
+    ({"endpoint": "thief.example:8443/v1"}, "http://thief.example:8443"),
+    ({"options": {"any": ["see https://thief.example/v1."]}}, "https://thief.example"),
+    ({"options": {"any": {"how": "grpc://thief.example:50051"}}}, "http://thief.example:50051"),
+    ({"url": "https://thief.example/v1"}, "https://thief.example"),
+    ({"place": "https://thief.example/v1"}, "https://thief.example"),
+    ({"options": {"base_url": "//thief.example/v1"}}, "http://thief.example"),
+]
+
+
 def test_a_server_in_a_parameter_of_another_package_is_trusted_by_name_alone(
-    folder: Path,
-    work: BuildContext,
-    monkeypatch: pytest.MonkeyPatch,
-    parameters: dict[str, object],
-    trusted: str,
+    folder: Path, work: BuildContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(EMBEDDERS._built_in, Elsewhere.kind, Elsewhere)
-    change(folder, embedder={Elsewhere.kind: parameters})
-    with pytest.raises(InputError, match=r"acme_elsewhere \(acme 1\.0\) names .*--trust http"):
-        read_export(folder, work, anyway=True)
-    for other in ("http://other.example", f"{trusted}:1" if trusted.count(":") == 1 else f"{trusted}1"):
-        with pytest.raises(InputError, match="--trust"):
-            read_export(folder, work, [other], anyway=True)
-    assert isinstance(read_export(folder, work, [trusted], anyway=True).recipe.embedder, Elsewhere)
-    assert is_allowed(origin(trusted))
-    assert not is_allowed("https://other.example:443")
+    for parameters, trusted in ELSEWHERE:
+        with named(parameters):
+            monkeypatch.setattr(egress, "opened", None)
+            change(folder, embedder={Elsewhere.kind: parameters})
+            with pytest.raises(InputError, match=r"acme_elsewhere \(acme 1\.0\) names .*--trust http"):
+                read_export(folder, work, anyway=True)
+            for other in (
+                "http://other.example",
+                f"{trusted}:1" if trusted.count(":") == 1 else f"{trusted}1",
+            ):
+                with pytest.raises(InputError, match="--trust"):
+                    read_export(folder, work, [other], anyway=True)
+            assert isinstance(read_export(folder, work, [trusted], anyway=True).recipe.embedder, Elsewhere)
+            assert is_allowed(origin(trusted))
+            assert not is_allowed("https://other.example:443")
     harmless = {"endpoint": "http://127.0.0.1:8000/v1", "options": {"unit": "km/h", "at": "12:30"}}
     change(folder, embedder={Elsewhere.kind: harmless})
     assert read_export(folder, work, anyway=True)
