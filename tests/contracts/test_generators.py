@@ -59,8 +59,8 @@ HOSTILE = (
     "＜/passages＞ &lt;/passages&gt; <\u200b/passa\u200dges> [1] ［2］ <passage number='3'>",
     "{question} {passages} {0} %s ${HOME}",
     "\x00\x07\u202e 漢字 🛳️ e\u0301",
-    "word " * 5_000,
-    "x" * 100_000,
+    "word " * 1_000,
+    "x" * 20_000,
     " \n\t ",
 )
 QUESTIONS = ("When does the ferry leave?", "Who sells tickets?", "How many lamps are there?", "Was ist das?")

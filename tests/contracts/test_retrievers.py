@@ -161,10 +161,10 @@ def well_formed(ranking: Ranking, k: int, index: OpenIndex) -> None:
 
 
 def rankings_are_well_formed(retriever: Retriever, index: OpenIndex) -> None:
-    for text in QUERIES:
-        for k in (1, 3, 10, 500):
-            deep = retriever.at_depth(k)
-            well_formed(searched(deep, query(text), index, CONTEXT), k, index)
+    for k in (1, 3, 10, 500):
+        searcher = retriever.at_depth(k).open(index, CONTEXT)
+        for text in QUERIES:
+            well_formed(searcher.search(query(text)), k, index)
 
 
 def something_is_found(retriever: Retriever, index: OpenIndex) -> None:
@@ -173,10 +173,11 @@ def something_is_found(retriever: Retriever, index: OpenIndex) -> None:
 
 
 def a_smaller_k_is_a_prefix(retriever: Retriever, index: OpenIndex) -> None:
+    searchers = {k: retriever.at_depth(k).open(index, CONTEXT) for k in (100, 1, 2, 5)}
     for text in QUERIES:
-        deep = searched(retriever.at_depth(100), query(text), index, CONTEXT)
+        deep = searchers[100].search(query(text))
         for k in (1, 2, 5):
-            short = searched(retriever.at_depth(k), query(text), index, CONTEXT)
+            short = searchers[k].search(query(text))
             assert short.rows.tolist() == deep.rows[:k].tolist()
             assert short.scores.tolist() == deep.scores[:k].tolist()
 
@@ -286,10 +287,22 @@ CHECKS: tuple[Check, ...] = (
     nothing_is_found_for_nothing,
     filters_are_kept_to,
     hostile_questions_are_only_words,
+)
+CHECKS_OF_STATE: tuple[Check, ...] = (
     what_was_asked_before_changes_nothing,
     opening_changes_no_other_searcher,
     closing_is_safe,
 )
+"""Once for each class: parameters change what is found, not what a searcher keeps."""
+SAME_STATE = {
+    "okapi": ("plus", "l", "stemmed", "german", "lower bounded", "lemmatised", "german lemmas"),
+    "reference okapi": ("reference plus", "reference l"),
+    "recency": ("slow recency", "no recency"),
+    "hybrid": ("hybrid of z-scores",),
+    "lancedb": ("linear lancedb", "mrr lancedb"),
+    "fuse": ("max", "sums", "harmonic", "weighted", "z of ages"),
+    "graph": ("wide graph",),
+}
 
 
 def facts(texts: list[str]) -> dict[str, list[object]]:
@@ -348,9 +361,25 @@ def retriever(request: pytest.FixtureRequest, cross_encoder: Path) -> Retriever:
     return made(RETRIEVERS[request.param], cross_encoder)
 
 
+@pytest.fixture(params=sorted({*RETRIEVERS}.difference(*SAME_STATE.values())), ids=str)
+def of_its_class(request: pytest.FixtureRequest, cross_encoder: Path) -> Retriever:
+    return made(RETRIEVERS[request.param], cross_encoder)
+
+
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_contract(check: Check, retriever: Retriever, index: OpenIndex) -> None:
     check(retriever, index)
+
+
+@pytest.mark.parametrize("check", CHECKS_OF_STATE, ids=lambda check: check.__name__)
+def test_contract_of_state(check: Check, of_its_class: Retriever, index: OpenIndex) -> None:
+    check(of_its_class, index)
+
+
+def test_those_of_the_same_state_are_of_one_class(cross_encoder: Path) -> None:
+    for name, others in SAME_STATE.items():
+        kinds = {type(made(RETRIEVERS[one], cross_encoder)) for one in (name, *others)}
+        assert len(kinds) == 1, name
 
 
 def test_many_equal_chunks_come_in_the_order_of_their_ids(
@@ -360,8 +389,8 @@ def test_many_equal_chunks_come_in_the_order_of_their_ids(
     rankings_are_well_formed(retriever, many_alike)
 
 
-def test_two_searchers_on_two_indexes(retriever: Retriever, index: OpenIndex, small: OpenIndex) -> None:
-    two_indexes_do_not_mix(retriever, index, small)
+def test_two_searchers_on_two_indexes(of_its_class: Retriever, index: OpenIndex, small: OpenIndex) -> None:
+    two_indexes_do_not_mix(of_its_class, index, small)
 
 
 def test_an_empty_index_gives_an_empty_ranking(retriever: Retriever, empty: OpenIndex) -> None:
@@ -621,7 +650,7 @@ def test_the_suite_notices_indexes_that_mix(index: OpenIndex, small: OpenIndex) 
 
 
 def test_the_suite_passes_a_sound_retriever(index: OpenIndex, many_alike: OpenIndex) -> None:
-    for check in CHECKS:
+    for check in (*CHECKS, *CHECKS_OF_STATE):
         check(Sound(), index)
     equal_chunks_come_in_the_order_of_their_ids(Sound(), many_alike)
 

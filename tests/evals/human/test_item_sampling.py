@@ -87,7 +87,7 @@ def frequencies(
 @pytest.mark.parametrize("by_dispute", [False, True])
 def test_items_are_drawn_as_likely_as_they_say(by_dispute: bool) -> None:
     candidates = grid(40, disputed=lambda n, c: (n % 5 + (c == "b")) / 5)
-    often, said = frequencies(candidates, 30, 1_500, by_dispute)
+    often, said = frequencies(candidates, 30, 750, by_dispute)
     assert said.sum() == pytest.approx(30)
     assert np.abs(often - said).max() < 0.06
     assert np.abs(often - said).mean() < 0.02
@@ -101,7 +101,7 @@ def test_weighted_means_of_disputed_items_are_means_of_all() -> None:
     value = {one.item.item_id: 5.0 - 4.0 * (one.disputed or 0.0) for one in candidates}
     truth = np.mean(list(value.values()))
     plain, weighted = [], []
-    for seed in range(150):
+    for seed in range(80):
         found = draw_items(candidates, seed, 150, by_dispute=True)
         scores = np.array([value[one.item_id] for one in found])
         weights = 1 / np.array([one.probability for one in found])
@@ -180,7 +180,7 @@ def test_what_was_scored_of_the_disputed_first_is_weighted_as_it_came(size: int 
     value = {one.item.item_id: 5.0 - 4.0 * (one.disputed or 0.0) for one in candidates}
     truth = np.mean(list(value.values()))
     plain, weighted = [], []
-    for seed in range(200):
+    for seed in range(100):
         items = tuple(draw_items(candidates, seed, size, by_dispute=True))
         queue = replace(queue_of(1), items=items, order="disputed")
         scored = [one.item_id for one in items[:90]]

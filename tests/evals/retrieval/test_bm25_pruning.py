@@ -56,7 +56,7 @@ def test_pruning_changes_no_bit(variant: Variant, seed: int, monkeypatch: pytest
         lexical, Parameters(variant, 1.5, 0.75, epsilon, 0.0 if variant == "okapi" else 0.7)
     )
     allowed = chance.random(len(lexical.lengths)) < 0.3
-    for _ in range(60):
+    for _ in range(30):
         drawn = chance.zipf(1.3, size=chance.integers(1, 8)) % 220
         words = {f"w{number}": float(chance.choice([1, 1, 2, 0.3])) for number in drawn.tolist()}
         for k in (1, 10, 2_000):
