@@ -12,9 +12,9 @@ from markupsafe import Markup, escape
 MISSING = "–"
 THIN_SPACE = "\u202f"
 
-_CONTROLS = {code: "\ufffd" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
-# Characters that turn the direction of the text after them around could make crawled text read as ours.
-_CONTROLS |= dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd")
+# Beside control characters, those that turn around the direction of the text after them: crawled text could
+# read as ours.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def number(value: float | None, unit: str = "") -> str:
@@ -161,7 +161,7 @@ def truncate(text: str | None, limit: int) -> str:
 
 def plain(text: str) -> str:
     """Replace control characters, text direction overrides and lone surrogates."""
-    return text.encode("utf-8", "replace").decode().translate(_CONTROLS)
+    return _CONTROLS.sub("\ufffd", text.encode("utf-8", "replace").decode())
 
 
 _AFTER = re.compile(r"(?<=[+\-_./,])(?!(?<=\d[.,])\d)(?=\w)")
