@@ -269,12 +269,13 @@ class _Reader:
         tag = _tag(node)
         if tag == "script" and str(node.get("type") or "").startswith("math/tex"):
             self._gathered.append(f"${(node.text or '').strip()}$")
-        if tag in _HIDDEN or _is_hidden(node):
+        has_attributes = bool(node.keys())
+        if tag in _HIDDEN or (has_attributes and _is_hidden(node)):
             return
         level = _LEVELS.get(tag, 0)
         if depth > _DEEPEST:
             self._gathered.append(" ".join(node.itertext()))
-        elif level or node.get("role") == "heading":
+        elif level or (has_attributes and node.get("role") == "heading"):
             said = re.fullmatch("[1-6]", str(node.get("aria-level")))
             self._whole(node, "heading", depth, level or (int(said[0]) if said else 2))
         elif tag == "pre" or _is_listing(node):
@@ -307,6 +308,8 @@ class _Reader:
             self.flush()
 
     def flush(self) -> None:
+        if not self._gathered:  # as between most elements
+            return
         gathered = "".join(self._gathered)
         self._gathered.clear()
         is_empty = not gathered or gathered.isspace()
@@ -333,11 +336,13 @@ class _Reader:
         holder = self._holder
         is_block = _tag(node) not in INLINE
         self._holder = node if is_block else holder
-        self._gathered.append(node.text or "")
+        if text := node.text:
+            self._gathered.append(text)
         for child in node:
             self.walk(child, depth + 1)
             self._holder = node if is_block else holder
-            self._gathered.append(child.tail or "")
+            if text := child.tail:
+                self._gathered.append(text)
         if is_block:
             self.flush()
         self._holder = holder
@@ -412,9 +417,9 @@ class _Reader:
 
 
 def _tag(node: Element) -> str:
-    if not isinstance(node.tag, str):
+    name = node.tag
+    if not isinstance(name, str):
         return "script"  # a comment
-    name: str = node.tag
     if "}" in name:
         name = name.rpartition("}")[2]
     return name.removeprefix("m:")

@@ -36,8 +36,15 @@ def parse_xml(data: bytes) -> Element:
 
 def _long_tags(html: str) -> Iterator[re.Match[str]]:
     """Yield the tags that are long enough to hold too many attributes: one takes two characters at least."""
-    parts = (part for part in html.split("<") if len(part) > 2 * MOST_ATTRIBUTES)
-    return filter(None, map(_TAG.match, parts))
+    start, longest = 0, 2 * MOST_ATTRIBUTES
+    while len(html) - start > longest:
+        near = html.rfind("<", start, start + longest + 1)
+        end = near if near >= start else html.find("<", start + longest)
+        if near < start and (tag := _TAG.match(html, start, end if end >= 0 else len(html))):
+            yield tag
+        if end < 0:
+            return
+        start = end + 1
 
 
 def by_id(root: Element) -> dict[str, Element]:

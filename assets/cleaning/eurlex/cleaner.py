@@ -51,8 +51,8 @@ def is_eurlex(html: str, url: str) -> bool:
 
 def _has_act_markup(html: str) -> bool:
     small = html.lower()
-    return (any(mark in small for mark in _MARKS) and bool(_ACT.search(html))) or (
-        any(word in small for word in ("text:", "texte:", "testo:")) and bool(_ACT_TITLE.search(html))
+    return (any(mark in small for mark in _MARKS) and bool(_ACT.search(html))) or bool(
+        _ACT_TITLE.search(html)
     )
 
 
