@@ -403,9 +403,10 @@ def quoted_documents(passages: Sequence[PlacedText], conversation: Sequence[str]
 
     conversation: question and answer by turns, oldest first
     """
-    read: dict[str, list[str]] = {one.document: [] for one in passages if one.document}
-    for one in passages:
-        read.get(one.document, []).append(" ".join(one.text.split()))
+    read: dict[str, list[str]] = {}
+    for stretch in passage_stretches(passages):
+        if document := passages[stretch.places[0]].document:
+            read.setdefault(document, []).append(" ".join(stretch.text.split()))
     for answer in reversed(conversation[1::2]):
         quotes = [
             one.text.removesuffix(" …") for one in answer_units(answer) if len(_terms(one.text)) >= _FEW_TERMS

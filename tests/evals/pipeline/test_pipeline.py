@@ -173,10 +173,10 @@ class Calls(Generator):
     """Of another package, without a model that we know of."""
 
     kind: ClassVar[str] = "acme_calls"
-    asked: ClassVar[list[str]] = []
+    asked: ClassVar[list[Request]] = []
 
     def generate(self, requests: Sequence[Request], context: GenerationContext) -> list[Answer]:
-        self.asked.extend(request.question for request in requests)
+        self.asked.extend(requests)
         return [Answer(Status.OK, text="noon", usd=0.01) for _ in requests]
 
     def dependencies(self, seed: int, embedder: EmbedderRecipe) -> list[str | int]:
@@ -221,8 +221,46 @@ def test_a_cell_that_reads_no_follow_ups_can_be_had_with_them(bench: Bench, work
         assert followed.answer.confidence is not None
         assert followed.answer.text == "The ferry leaves the harbour at noon."
         called = replace(pipeline, generator=Calls())
+        Calls.asked.clear()
         called.ask("And when does the ferry leave the harbour?", conversation=said)
-        assert Calls.asked == [followed.standalone], "what may cost is called once"
+        assert [one.question for one in Calls.asked] == [followed.standalone], "what may cost is called once"
+
+
+def test_every_other_passage_of_a_follow_up_is_of_the_document_that_was_quoted(
+    make_bench: MakeBench,
+) -> None:
+    # Twelve tokens, so that the sentence stands in two chunks.
+    changes = {
+        "passages: 2, max": "passages: 8, max",
+        "size: 16, overlap: 4": "size: 12, overlap: 2",
+        "  dense: {dense: {k: 5}}": "  dense: {dense: {k: 20}}",
+    }
+    bench = make_bench(changes)
+    bench.build("chunks", "enrichments", "embeddings", "indexes", "questions")
+    held = BuildContext(bench.home)
+    cell = next(cell for cell in bench.study.cells() if cell.retriever == "dense")
+    with open_pipeline(bench.study, cell, held) as plain:
+        pipeline = replace(plain.with_follow_up(), generator=Calls())
+        Calls.asked.clear()
+        text, sunset = "And when does the ferry return?", "The lamp is lit at sunset every day."
+        result = pipeline.ask(text, conversation=("What is lit at sunset?", sunset))
+        pipeline.ask(text, conversation=("What is lit?", "Nothing that any passage holds in so many words."))
+        plain_order = pipeline.ask(text)
+    held.close()
+    read, unquoted, first = (request.passages for request in Calls.asked)
+    lamp = {one.document for one in result.passages if one.title == "lamp"}
+    quoted = [one for one in result.passages if one.document in lamp]
+    assert quoted
+    assert all(sunset not in one.text for one in quoted), "a sentence that a chunk's edge cuts is quoted, too"
+    assert result.passages[0].document not in lamp, "the search itself ranks another document first"
+    assert [one.document in lamp for one in read[: 2 * len(quoted)]] == [True, False] * len(quoted)
+    assert [one for one in read if one.document in lamp] == quoted, "each part keeps its order"
+    others = [one for one in result.passages if one.document not in lamp]
+    assert [one for one in read if one.document not in lamp] == others[: len(read) - len(quoted)]
+    assert result.answer is not None
+    assert result.answer.passages == read, "a citation [1] names what the generator read first"
+    assert unquoted[0].document not in lamp
+    assert first == plain_order.passages[: len(first)]
 
 
 def test_words_of_a_question_find_it_however_they_are_typed(bench: Bench, work: BuildContext) -> None:
