@@ -218,6 +218,18 @@ def server(modules: Sequence[str] = ()) -> str:
     return _address[0]
 
 
+def command(*arguments: str) -> list[str]:
+    """Return a command that becomes a fork, whoever starts it: a shell or asyncio, which know no `Popen`."""
+    code = "import sys; sys.path.insert(0, sys.argv.pop(1)); from tests.fakes import forking; forking.ask()"
+    return [sys.executable, "-c", code, str(ROOT), server(), *arguments]
+
+
+def ask() -> NoReturn:
+    """Let the server whose address is the first argument fork the rest; end with its exit code."""
+    _address.append(sys.argv[1])
+    sys.exit(Forked([sys.executable, *sys.argv[2:]]).wait() % 256)
+
+
 def _start(modules: Sequence[str]) -> str:
     folder, owner = tempfile.mkdtemp(prefix="assay-forks-"), os.getpid()
     if len(folder) > LONGEST_FOLDER:
@@ -298,6 +310,12 @@ class _Server:
                 if name not in sys.modules:
                     with suppress(Exception):  # made by others as they are imported, or not to be shared
                         _import_lancedb() if name.startswith("lance") else import_module(name)
+        if "dagster._core.storage.sqlite_storage" in sys.modules:
+            from tests.fakes.migrations import read_migrations
+
+            read_migrations()
+        if language := sys.modules.get("rag_assay.assets.cleaning.language"):
+            language._identifier()  # unpacks a model
         del sys.modules["twisted.internet.reactor"]
 
     def _fork(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,60 +11,57 @@ from pathlib import Path
 import pytest
 
 HEAVY = ["scipy.stats", "sentence_transformers", "torch", "litellm", "ragas", "lancedb", "trafilatura"]
-
-
 NUMBERS = ["polars", "numpy", "pyarrow"]
 HTTP = ["httpx", "httpcore"]
-OF_COMMANDS = {
-    "--version": [*HEAVY, *NUMBERS, *HTTP, "duckdb", "dagster", "pydantic", "yaml"],
-    "check demo": [*HEAVY, *NUMBERS, *HTTP, "dagster", "scrapy", "duckdb"],
-    "list": [*HEAVY, *NUMBERS, *HTTP, "dagster", "scrapy", "duckdb", "rapidfuzz", "urllib.request"],
-    "verdict demo": [*HEAVY, *HTTP, "dagster", "scrapy", "lxml"],
-    "run demo --dry-run": [*HEAVY, "scrapy"],
+DATA = [*HEAVY, *NUMBERS, *HTTP, "dagster", "scrapy", "duckdb"]
+COMMANDS = {
+    "assay --version": [*DATA, "pydantic", "yaml"],
+    "assay list": [*DATA, "rapidfuzz", "urllib.request"],
+    "assay check demo": DATA,
+    "assay verdict demo": [*HEAVY, *HTTP, "dagster", "scrapy", "lxml"],
+    "assay run demo --dry-run": [*HEAVY, "scrapy"],
+    "rag_assay.orchestration.definitions, rag_assay.orchestration.driver": HEAVY,
 }
-"""Command -> libraries that it does not import."""
-PAGE_HEAVY = [*HEAVY, "polars", "numpy", "duckdb", "dagster"]
+"""Command or modules -> libraries that neither they nor those before them import, in one process."""
+CRAWLER = {"rag_assay.crawlers.__main__": [*HEAVY, "dagster", "scrapy", "httpx", "rich"]}  # for each source
+PAGES = {  # shown while all else is loaded
+    "rag_assay.orchestration.web.app, rag_assay.orchestration.web.pages.chat": [
+        *HEAVY,
+        *("polars", "numpy", "duckdb", "dagster"),
+    ]
+}
+STARTS = """
+import importlib, json, pathlib, sys
+found, (_, whats, path) = [], sys.argv
+for what in json.loads(whats):
+    if what.startswith("assay "):
+        sys.argv = what.split()
+        from rag_assay.orchestration import start
+        try:
+            start.run()
+        except SystemExit:
+            pass
+    else:
+        for name in what.split(", "):
+            importlib.import_module(name)
+    found.append([name for name, one in sys.modules.items() if type(one).__name__ != "_LazyModule"])
+pathlib.Path(path).write_text(json.dumps(found))
+"""
 
 
-@pytest.mark.parametrize(
-    ("modules", "heavy"),
-    [
-        ("rag_assay.orchestration.definitions, rag_assay.orchestration.driver", HEAVY),
-        ("rag_assay.crawlers.__main__", [*HEAVY, "dagster", "scrapy", "httpx", "rich"]),  # for each source
-        (
-            "rag_assay.orchestration.web.app, rag_assay.orchestration.web.pages.chat",
-            PAGE_HEAVY,
-        ),  # it is shown while all else is loaded
-    ],
-)
-def test_what_is_started_loads_without_heavy_libraries(modules: str, heavy: list[str]) -> None:
-    loaded = f"[name for name in {heavy} if name in sys.modules]"
-    code = f"import sys, {modules}; print({loaded})"
-    found = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
-    )
-    assert found.stdout.strip() == "[]"
-
-
-@pytest.mark.parametrize("command", OF_COMMANDS)
-def test_a_command_imports_what_it_uses(command: str, tmp_path: Path) -> None:
-    code = (
-        f"import sys; sys.argv = {['assay', *command.split()]}\n"
-        "from rag_assay.orchestration import start\n"
-        "try:\n    start.run()\nexcept SystemExit:\n    pass\n"
-        "found = {name for name, one in sys.modules.items() if type(one).__name__ != '_LazyModule'}\n"
-        f"loaded = [name for name in {OF_COMMANDS[command]} if name in found]\n"
-        "sys.stderr.write(f'loaded: {loaded}')"
-    )
-    found = subprocess.run(
-        [sys.executable, "-c", code],
+@pytest.mark.parametrize("started", [COMMANDS, CRAWLER, PAGES], ids=["commands", "crawler", "pages"])
+def test_what_is_started_imports_what_it_uses(started: dict[str, list[str]], tmp_path: Path) -> None:
+    result = tmp_path / "imported.json"
+    subprocess.run(
+        [sys.executable, "-c", STARTS, json.dumps(list(started)), str(result)],
         capture_output=True,
-        text=True,
         check=True,
-        timeout=120,
+        timeout=240,
         env={**os.environ, "ASSAY_HOME": str(tmp_path)},
     )
-    assert found.stderr.endswith("loaded: []")
+    found = json.loads(result.read_text())
+    for (what, unused), loaded in zip(started.items(), found, strict=True):
+        assert not set(unused) & set(loaded), what
 
 
 def test_rouge_takes_the_stemmer_of_nltk_alone() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from rag_assay.evals.reporting.rows import report_data
 from rag_assay.evals.reporting.standings import entries, main_subset
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.warehouse.paths import Home
+from tests.fakes.commands import assay
 from tests.fakes.processes import assay_command
 from tests.fakes.terminal import Screen, Terminal
 from tests.orchestration.conftest import Finished
@@ -27,13 +27,19 @@ NOISE = re.compile(
 
 def seen(*arguments: str) -> Screen:
     """Run a command on a terminal, which goes well; return what is seen, in which there is no noise."""
-    with Terminal(assay_command(*arguments), {}, columns=COLUMNS, rows=ROWS) as terminal:
+    return seen_of(assay_command(*arguments))
+
+
+def seen_of(command: list[str], errors: int | None = None) -> Screen:
+    """Run a command whose standard error may be another descriptor; see `seen`."""
+    with Terminal(command, {}, COLUMNS, ROWS, errors) as terminal:
         code = terminal.ended(280)
         screen = Screen(terminal.written, COLUMNS, ROWS)
     text = "\n".join(screen.lines)
     assert code == 0, text
     assert not NOISE.search(text), text
     assert not too_wide(screen), text
+    assert errors is None or "\x1b[2K" in terminal.written, "progress was shown, and erased"
     return screen
 
 
@@ -48,13 +54,6 @@ def ends_with_result(screen: Screen, study: Path, home: Home) -> bool:
     words = " ".join(data.verdict.sentences).split()
     shown = " ".join(screen.last).split()
     return shown[-len(words) :] == words and len(entries(data, main_subset(data))) > 1
-
-
-def errors_of(*arguments: str) -> str:
-    """Run a command whose results go elsewhere, which goes well; return what it writes to stderr."""
-    done = subprocess.run(assay_command(*arguments), capture_output=True, text=True, check=False, timeout=280)
-    assert done.returncode == 0, done.stderr
-    return done.stderr
 
 
 def notes_in(folder: Path) -> Path:
@@ -88,23 +87,13 @@ def test_what_fails_stays(assay_home: Home, study_path: Path) -> None:
     assert "stage  1 of" not in screen, "what succeeded is erased"
 
 
-@pytest.mark.parametrize("command", ["run", "try"])
-def test_success_leaves_stderr_empty(
-    assay_home: Home, study_path: Path, tmp_path: Path, command: str
-) -> None:
+def test_try_of_a_folder_leaves_stderr_empty(assay_home: Home, tmp_path: Path) -> None:
     """Progress is on the terminal, be it that of stdout alone; on stderr is what went wrong."""
-    target, errors = study_path if command == "run" else notes_in(tmp_path), tmp_path / "errors"
-    started = assay_command(command, str(target))
-    if command == "try":
-        started[1:1] = ["-X", "utf8"]  # no fork: nor do imports write there
-    with errors.open("wb") as stderr, Terminal(started, {}, COLUMNS, ROWS, stderr.fileno()) as terminal:
-        assert terminal.ended(280) == 0, errors.read_text()
-        assert "\x1b[2K" in terminal.written, "progress was shown, and erased"
+    command, errors = assay_command("try", str(notes_in(tmp_path))), tmp_path / "errors"
+    command[1:1] = ["-X", "utf8"]  # no fork: nor do imports write there
+    with errors.open("wb") as stderr:
+        screen = seen_of(command, stderr.fileno())
     assert errors.read_text() == ""
-
-
-def test_try_of_a_folder(assay_home: Home, tmp_path: Path) -> None:
-    screen = seen("try", str(notes_in(tmp_path)))
     (made,) = (assay_home.root / "tries").glob("*/study.yaml")
     assert ends_with_result(screen, made, assay_home)
     assert "questions were made from" in " ".join(screen.lines), "above the result"
@@ -138,7 +127,8 @@ def test_other_commands(
     leader = report_data(read_study(finished.path), finished.home, with_hits=False).verdict.leader
     assert leader is not None
     assert (f"{leader.label} {expected}" if expected == "leads now" else expected) in shown
-    told = errors_of(*named, *(["--force"] if arguments[0] == "export" else []))
-    assert not NOISE.search(told), told
+    done = assay(*named, *(["--force"] if arguments[0] == "export" else []))  # results go elsewhere
+    assert done.returncode == 0, done.stderr
+    assert not NOISE.search(done.stderr), done.stderr
     if arguments[0] in {"ask", "show", "run"} or arguments == ["list", "town"]:
-        assert told == ""
+        assert done.stderr == ""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from rag_assay.orchestration.commands.pull_request import PullRequest
+from tests.fakes import forking
 from tests.fakes.commands import assay
 from tests.fakes.processes import ROOT
 from tests.fakes.receivers import pull_request_thread
@@ -69,8 +70,7 @@ def test_the_action_comments_the_diff_and_fails_under_a_gate(
 ) -> None:
     _program(
         tmp_path / "bin" / "assay",
-        f"#!/bin/sh\nexport PYTHONPATH={ROOT}/src:{ROOT}\n"
-        f'exec {sys.executable} -m rag_assay.orchestration.start "$@"\n',
+        f'#!/bin/sh\nexec {shlex.join(forking.command("-m", "rag_assay.orchestration.start"))} "$@"\n',
     )
     text = finished.path.read_text()
     cut = re.sub(r"t16: .*", lambda found: found[0].replace("16", "24").replace("t24", "t16", 1), text)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +18,7 @@ from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.server.study_tools import RunForm, StudyTools
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.inference.embedding_api import OF_ALL
+from tests.fakes import forking
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer, embeddings
 from tests.orchestration.conftest import Finished
 
@@ -31,7 +31,7 @@ def talk(work: Callable[[Any, Call], Awaitable[None]], *arguments: str) -> None:
     from mcp.client.client import Client
     from mcp.client.stdio import StdioServerParameters, stdio_client
 
-    started = [sys.executable, "-m", "rag_assay.orchestration.start", "mcp", *arguments]
+    started = forking.command("-m", "rag_assay.orchestration.start", "mcp", *arguments)
     server = StdioServerParameters(command=started[0], args=started[1:], env=dict(os.environ))
 
     async def main() -> None:
