@@ -33,7 +33,7 @@ sources:
     delay: 0
 corpus: {name: ruhrlandliga, sources: [reports]}
 chunkings: {t128: {tokens: {size: 128, overlap: 42}}}
-embedders: {minilm: {model: all-MiniLM-L6-v2}}
+embedders: {hashed: {hashing: {size: 64}}}
 retrievers:
   narrowed: [{follow_up: {}}, {time_frame: {}}, {entities: {days: 14, keywords: any}}, {hybrid: {k: 20}}]
 generators:
@@ -54,7 +54,7 @@ questions:
       - url: https://football.sample.example/fussball/ruhrlandliga/wesselrode-siegt-in-kohlenbach-brockhoff-trifft-a110921.html
         quote: "Mit 1:3 (0:2) unterlag die „Grubenelf“ vor 4105 Zuschauern am Förderturm."
 """
-EXTRACTIVE, MODEL = "liga.t128.minilm.narrowed.extractive", "liga.t128.minilm.narrowed.model"
+EXTRACTIVE, MODEL = "liga.t128.hashed.narrowed.extractive", "liga.t128.hashed.narrowed.model"
 
 
 def scripted(received: Received) -> Scripted:
