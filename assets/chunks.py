@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from rag_assay.assets.chunking import Tools
-from rag_assay.assets.chunking.document_chunks import Earlier, chunk_batches
-from rag_assay.assets.cleaning.corpus import corpus_documents, corpus_duplicates
-from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
 from rag_assay.assets.embedding.embedder import EmbedderRecipe
 from rag_assay.assets.engine.row_checks import at_most
 from rag_assay.assets.engine.stage import LOCAL_MODEL, BuildContext, BuildResult, Check, PartitionRef, Stage
@@ -26,6 +23,9 @@ from rag_assay.warehouse.errors import AssayError, CorruptFileError
 from rag_assay.warehouse.identity import digest, digest_strings
 from rag_assay.warehouse.parquet import write_batches, write_parquet
 from rag_assay.warehouse.schemas import CHUNKS
+
+if TYPE_CHECKING:
+    from rag_assay.assets.chunking.document_chunks import Earlier
 
 COPIES_AT_MOST = 0.1  # of the documents, without a warning
 
@@ -81,6 +81,9 @@ class Chunks(Stage):
         return LOCAL_MODEL if any(one.embedding_model for one in chunkers) else None
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
+        from rag_assay.assets.chunking.document_chunks import chunk_batches
+        from rag_assay.assets.cleaning.corpus import corpus_documents, corpus_duplicates
+
         corpus, chunking = self.build_plan.chunk_sets[key]
         recipe = self.build_plan.chunkings[chunking]
         threshold = self.build_plan.corpora[corpus].near_duplicates
@@ -129,6 +132,8 @@ class Chunks(Stage):
 
 
 def _earlier(before: Artifact | None, cut_by: str, work: BuildContext) -> Earlier | None:
+    from rag_assay.assets.chunking.document_chunks import Earlier
+
     if before is None or before.meta.get("cut_by") != cut_by:
         return None
     try:
@@ -175,6 +180,8 @@ class _Tally:
 
 
 def _tools(recipe: Chunking, work: BuildContext) -> Tools:
+    from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
+
     tokenizer = tokenizer_of(recipe.tokenizer, work.home, lambda text: work.progress(text, 0, 0))
     model = recipe.chunker.embedding_model
     if model is None:

@@ -22,9 +22,6 @@ HTTPPROXY_ENABLED = False  # a proxy would connect where the resolver cannot loo
 USER_AGENT = AGENT
 ROBOTSTXT_OBEY = True
 ROBOTSTXT_USER_AGENT = "rag-assay"
-COOKIES_ENABLED = False
-TELNETCONSOLE_ENABLED = False
-REMOTE_CONTROL_ENABLED = False
 REFERRER_POLICY = "same-origin"
 DEFAULT_REQUEST_HEADERS = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 
@@ -55,7 +52,9 @@ SCHEDULER_DISK_QUEUE = SCHEDULER_MEMORY_QUEUE
 # Without pickle: a crawl is resumed from what is stored, so that a job folder (JOBDIR) need not hold it.
 DUPEFILTER_CLASS = "rag_assay.crawlers.middlewares.SeenInThisCrawl"
 
+# None: not imported either; cookies alone would load `requests`, remote control `aiohttp`.
 DOWNLOADER_MIDDLEWARES = {
+    "scrapy.downloadermiddlewares.cookies.CookiesMiddleware": None,
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
     "rag_assay.crawlers.middlewares.RobotsMiddleware": 100,
     "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
@@ -67,6 +66,8 @@ DOWNLOADER_MIDDLEWARES = {
     "rag_assay.crawlers.login.LoginMiddleware": 950,  # next to the network
 }
 EXTENSIONS = {
+    "scrapy.extensions.remote_control.RemoteControl": None,
+    "scrapy.extensions.telnet.TelnetConsole": None,
     "scrapy.extensions.spiderstate.SpiderState": None,
     "rag_assay.crawlers.middlewares.CrawlExtension": 100,
 }

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rag_assay.assets.engine.stage import DUCKDB, BuildContext, BuildResult, Check, PartitionRef, Stage
 from rag_assay.assets.engine.table import StageTable, distribution
-from rag_assay.evals.human.item_sampling import RatingSnapshot, drawing_probabilities, seen_now
-from rag_assay.evals.judge_calibration.agreement import agreement_rows, agreement_warnings
 from rag_assay.evals.pipeline.cell_items import item_needs, read_items, scorable, scored_cells
 from rag_assay.evals.pipeline.stage_inputs import read_questions
-from rag_assay.evals.rubrics.joins import Joined, RatableItems, Rejected, Row, join_scores, preview
 from rag_assay.evals.rubrics.rubric import Rubric, metric_name
-from rag_assay.evals.statistics.question_clusters import clustering
 from rag_assay.evals.study.cells import Cell
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
@@ -24,6 +20,10 @@ from rag_assay.warehouse.human_scores import CHAT, HumanScores, current_scores
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.parquet import frame, write_parquet
 from rag_assay.warehouse.schemas import AGREEMENT, ANNOTATIONS, HUMAN_SCORES, QUESTIONS, REJECTED_SCORES
+
+if TYPE_CHECKING:
+    from rag_assay.evals.human.item_sampling import RatingSnapshot
+    from rag_assay.evals.rubrics.joins import Joined, RatableItems, Row
 
 FILE, COUNTED, REJECTED = "annotations.parquet", "human_scores.parquet", "rejected_scores.parquet"
 AGREED = "agreement.parquet"
@@ -110,6 +110,8 @@ class Annotations(Stage):
         return [*super().cache_key_of(artifact), *([str(cut)] if cut else [])]
 
     def identity(self, key: str, store: ArtifactStore) -> str:
+        from rag_assay.evals.human.item_sampling import seen_now
+
         self._seen[key] = seen_now(store.home, self.grid.studies[key].whole)
         return self._identity(key, store)
 
@@ -125,6 +127,9 @@ class Annotations(Stage):
         return DUCKDB
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
+        from rag_assay.evals.human.item_sampling import drawing_probabilities, seen_now
+        from rag_assay.evals.rubrics.joins import Rejected, join_scores, preview
+
         study = self.grid.studies[key]
         seen = self._seen.get(key) or seen_now(work.home, study.whole)
         records = HumanScores(work.home).read(study.whole, seen.scores)
@@ -165,6 +170,9 @@ class Annotations(Stage):
         places: Mapping[str | None, Mapping[str, RatableItems]],
         work: BuildContext,
     ) -> list[Row]:
+        from rag_assay.evals.judge_calibration.agreement import agreement_rows
+        from rag_assay.evals.statistics.question_clusters import clustering
+
         found = [one for cells in places.values() for one in cells.values()]
         of_items = {item: question for one in found for question, item in one.items.items() if item}
         artifacts = [one for one in self.inputs(study.study, work.store) if one.stage == "questions"]
@@ -177,6 +185,8 @@ class Annotations(Stage):
     def _places(
         self, study: Study, work: BuildContext, *, is_scored: bool
     ) -> tuple[dict[str | None, dict[str, RatableItems]], int]:
+        from rag_assay.evals.rubrics.joins import RatableItems
+
         inputs = dict(zip(self.needs(study.study), self.inputs(study.study, work.store), strict=True))
         found: dict[str | None, dict[str, RatableItems]] = {}
         missing = 0
@@ -262,6 +272,8 @@ def _checks(meta: Mapping[str, Any], result: Joined) -> tuple[Check, ...]:
 
 
 def _agreement_check(agreement: Sequence[Row]) -> Check:
+    from rag_assay.evals.judge_calibration.agreement import agreement_warnings
+
     warnings = agreement_warnings(agreement)
     alphas = {
         metric_name(row["rubric"], row["criterion"]): row["value"]

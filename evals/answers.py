@@ -40,7 +40,6 @@ from rag_assay.evals.pipeline.retrieval import (
     search_recipes,
 )
 from rag_assay.evals.pipeline.stage_inputs import read_questions, sampled_questions
-from rag_assay.evals.pipeline.system_answers import alignment_counts, call_system, request_of
 from rag_assay.evals.study.cells import Cell
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.systems.contract import NOT_RECORDED, ONLY_PASSAGES
@@ -162,6 +161,8 @@ class Answers(Stage):
         return chat is not None and not chat.is_local
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
+        from rag_assay.evals.pipeline.system_answers import call_system, request_of
+
         cell = self.grid.cells[key]
         study = self.grid.studies[cell.study]
         inputs = self.inputs(key, work.store)
@@ -218,6 +219,8 @@ def _imported(found: dict[str, AnswerWithContexts], folder: Path) -> BuildResult
 
 
 def _of_system(found: dict[str, AnswerWithContexts], folder: Path) -> BuildResult:
+    from rag_assay.evals.pipeline.system_answers import alignment_counts
+
     built = _with_contexts(found, folder)
     return replace(built, meta={**built.meta, "passages": alignment_counts(found)})
 

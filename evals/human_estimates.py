@@ -11,11 +11,8 @@ import polars as pl
 
 from rag_assay.assets.engine.stage import DUCKDB, BuildContext, BuildResult, PartitionRef, Stage
 from rag_assay.assets.engine.table import StageTable
-from rag_assay.evals.human.item_sampling import drawing_weight
-from rag_assay.evals.human.queue import read_queue
 from rag_assay.evals.judge_calibration.human_estimates import estimate_rows, judging_metrics, wanted_width
 from rag_assay.evals.pipeline.stage_inputs import read_questions
-from rag_assay.evals.statistics.question_clusters import clustering
 from rag_assay.evals.study.cells import Cell
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
@@ -88,6 +85,8 @@ class HumanEstimates(Stage):
         return DUCKDB
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
+        from rag_assay.evals.statistics.question_clusters import clustering
+
         study = self.grid.studies[key]
         inputs = dict(zip(self.needs(key), self.inputs(key, work.store), strict=True))
         annotations = _read(inputs[PartitionRef("annotations", key)], work)
@@ -100,6 +99,9 @@ class HumanEstimates(Stage):
 
 def _sooner(home: Home, study: str) -> Mapping[str, float]:
     """Return the weights of the items of a queue that shows the disputed sooner; of any other, nothing."""
+    from rag_assay.evals.human.item_sampling import drawing_weight
+    from rag_assay.evals.human.queue import read_queue
+
     queue = None
     with suppress(CorruptFileError):  # the reader of the queue reports it
         queue = read_queue(home, study)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
@@ -13,28 +13,9 @@ from rag_assay.assets.engine.row_checks import WITHIN_BUDGET, at_most, within_bu
 from rag_assay.assets.engine.stage import LOCAL_MODEL, BuildContext, BuildResult, Check, PartitionRef, Stage
 from rag_assay.assets.engine.table import StageTable
 from rag_assay.assets.recipes.build_half import may_cost
-from rag_assay.evals.judge_calibration.card import CardMeasure, card_rows, stored_rows
-from rag_assay.evals.judge_calibration.human_agreement import people_rows, rated_of, with_people
-from rag_assay.evals.judge_calibration.judge_trials import (
-    CalibrationJudgements,
-    JudgeTrial,
-    Trials,
-    trials_of,
-)
-from rag_assay.evals.judging.cards.labels import read_labels
-from rag_assay.evals.judging.cards.mutations import ORIGINALS
 from rag_assay.evals.judging.contract import Judge, JudgeContext
-from rag_assay.evals.judging.judge_runner import (
-    JudgeTask,
-    Row,
-    case_id,
-    judgement_rows,
-    kept_rows,
-    may_be_mended,
-)
 from rag_assay.evals.pipeline.cell_items import case_needs, judge_context, judge_digest, read_cases
 from rag_assay.evals.pipeline.stage_inputs import read_questions
-from rag_assay.evals.statistics.question_clusters import clustering
 from rag_assay.evals.study.cells import JudgedCell
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
@@ -45,6 +26,11 @@ from rag_assay.warehouse.identity import digest, sha256_file
 from rag_assay.warehouse.inference.call_tags import Purpose
 from rag_assay.warehouse.parquet import conform_rows, frame, read_parquet, write_parquet
 from rag_assay.warehouse.schemas import JUDGE_CARDS, JUDGE_TRIALS, JUDGEMENTS
+
+if TYPE_CHECKING:
+    from rag_assay.evals.judge_calibration.card import CardMeasure
+    from rag_assay.evals.judge_calibration.judge_trials import JudgeTrial, Trials
+    from rag_assay.evals.judging.judge_runner import Row
 
 MOST_CELLS = 4
 """Cells of which answers are drawn to be made worse."""
@@ -157,6 +143,12 @@ class JudgeCards(Stage):
         return chat is not None and not chat.is_local
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
+        from rag_assay.evals.judge_calibration.card import card_rows, stored_rows
+        from rag_assay.evals.judge_calibration.human_agreement import with_people
+        from rag_assay.evals.judge_calibration.judge_trials import CalibrationJudgements, trials_of
+        from rag_assay.evals.judging.cards.labels import read_labels
+        from rag_assay.evals.judging.judge_runner import case_id
+
         study, name = self._study(key)
         judge, card = study.judges[name], study.card_of(name)
         inputs = dict(zip(self.needs(key), self.inputs(key, work.store), strict=True))
@@ -189,6 +181,10 @@ class JudgeCards(Stage):
         stored: Mapping[str, pl.DataFrame],
         work: BuildContext,
     ) -> list[CardMeasure]:
+        from rag_assay.evals.judge_calibration.human_agreement import people_rows, rated_of
+        from rag_assay.evals.judging.judge_runner import kept_rows
+        from rag_assay.evals.statistics.question_clusters import clustering
+
         study, name = self._study(key)
         said = inputs.get(PartitionRef("annotations", study.study))
         if said is None:
@@ -218,6 +214,8 @@ class JudgeCards(Stage):
 
 
 def _readable(path: Path) -> list[Row]:
+    from rag_assay.evals.judging.judge_runner import kept_rows
+
     try:
         return kept_rows(conform_rows(read_parquet(path), JUDGEMENTS)) if path.exists() else []
     except CorruptFileError:
@@ -230,6 +228,8 @@ def _stored(artifact: Artifact, work: BuildContext) -> pl.DataFrame:
 
 
 def _bare(rows: pl.DataFrame, judge: Judge) -> list[Row]:
+    from rag_assay.evals.judging.judge_runner import kept_rows
+
     raw = pl.when(pl.col("raw").is_not_null()).then(pl.lit("")).alias("raw")
     compares = any("rival" in one.needs for one in judge.judged_metrics)
     statements = (
@@ -239,6 +239,8 @@ def _bare(rows: pl.DataFrame, judge: Judge) -> list[Row]:
 
 
 def _as_trials(trials: Sequence[JudgeTrial], stored: dict[str, pl.DataFrame]) -> list[Row]:
+    from rag_assay.evals.judging.judge_runner import case_id, kept_rows
+
     wanted = [case_id(trial.case) for trial in trials]
     by_case: dict[str, list[Row]] = {}
     for found in stored.values():
@@ -256,6 +258,9 @@ def _as_trials(trials: Sequence[JudgeTrial], stored: dict[str, pl.DataFrame]) ->
 def _judged(
     judge: Judge, trials: Sequence[JudgeTrial], context: JudgeContext, known: Sequence[Row], pieces: Pieces
 ) -> tuple[list[Row], list[Row]]:
+    from rag_assay.evals.judging.cards.mutations import ORIGINALS
+    from rag_assay.evals.judging.judge_runner import JudgeTask, judgement_rows, may_be_mended
+
     often = max(ORIGINALS, judge.times) if judge.varies else 1
     rows: list[Row] = []
     again: list[Row] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
@@ -12,7 +12,6 @@ from rag_assay.assets.engine.row_checks import WITHIN_BUDGET, at_most, within_bu
 from rag_assay.assets.engine.stage import LOCAL_MODEL, BuildContext, BuildResult, Check, PartitionRef, Stage
 from rag_assay.assets.engine.table import StageTable, distribution
 from rag_assay.assets.recipes.build_half import may_cost
-from rag_assay.evals.judging.judge_runner import JudgeTask, Row, judgement_rows, kept_rows, may_be_mended
 from rag_assay.evals.pipeline.cell_items import (
     case_needs,
     judge_context,
@@ -28,6 +27,9 @@ from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.parquet import conform_rows, frame, read_parquet, write_parquet
 from rag_assay.warehouse.schemas import JUDGEMENTS, MIN_COVERAGE, RETRYABLE, Status
+
+if TYPE_CHECKING:
+    from rag_assay.evals.judging.judge_runner import Row
 
 FILE = "judgements.parquet"
 JUDGE = "judge"
@@ -130,6 +132,8 @@ class Judgements(Stage):
         return chat is not None and not chat.is_local
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
+        from rag_assay.evals.judging.judge_runner import JudgeTask, judgement_rows, may_be_mended
+
         judged = self.grid.judged[key]
         study = self.grid.studies[judged.cell.study]
         inputs = dict(zip(self.needs(key), self.inputs(key, work.store), strict=True))
@@ -145,6 +149,8 @@ class Judgements(Stage):
         return _built(rows, may_be_mended(rows, task), {JUDGE: by, "cases": len(cases)})
 
     def _known(self, key: str, by: str, folder: Path, work: BuildContext) -> list[Row]:
+        from rag_assay.evals.judging.judge_runner import kept_rows
+
         before = work.store.current(self.name, key)
         paths = [folder / FILE]
         if before and before.meta.get(JUDGE) == by:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
@@ -22,22 +22,10 @@ from rag_assay.assets.engine.table import Plot, PlotInterval, StageTable, interv
 from rag_assay.evals.judging.judge_metrics import JudgedScores
 from rag_assay.evals.metrics.costs import running_costs
 from rag_assay.evals.pipeline.stage_inputs import read_questions
-from rag_assay.evals.statistics.board import Answered, board_rows, not_run
 from rag_assay.evals.statistics.bootstrap import CONFIDENCE, RESAMPLES
 from rag_assay.evals.statistics.comparison import answered_share, primary_of
-from rag_assay.evals.statistics.question_clusters import Clustering, clustering
 from rag_assay.evals.statistics.verdict import Verdict, VerdictInputs, labels_of, verdict_on
 from rag_assay.evals.study.cells import NO_GENERATOR, Cell
-from rag_assay.evals.study.complexity import (
-    below_gate,
-    chunk_counts,
-    coverages,
-    has_answers,
-    lowest_and_highest,
-    simplicities,
-    unmeasured,
-    unpriced,
-)
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.artifacts import Artifact
@@ -45,6 +33,10 @@ from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.parquet import frame, read_parquet, write_parquet
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import ANSWERS, LEADERBOARD, QUESTIONS, SCORES, VERDICTS
+
+if TYPE_CHECKING:
+    from rag_assay.evals.statistics.board import Answered
+    from rag_assay.evals.statistics.question_clusters import Clustering
 
 _PRICES = ("usd", "prompt_tokens", "completion_tokens")
 NOT_RUN = "not_run"
@@ -154,6 +146,10 @@ class Leaderboard(Stage):
         return DUCKDB
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
+        from rag_assay.evals.statistics.board import board_rows, not_run
+        from rag_assay.evals.statistics.question_clusters import clustering
+        from rag_assay.evals.study.complexity import below_gate, coverages, lowest_and_highest, unmeasured
+
         study = self.grid.studies[key]
         run = {cell: _read("scores", cell, work) for cell in study.runs() if self._is_run(cell)}
         scores = {cell: run[cell] if cell in run else not_run(cell, run) for cell in study.runs()}
@@ -193,6 +189,8 @@ class Leaderboard(Stage):
         clusters: Clustering,
         work: BuildContext,
     ) -> Verdict:
+        from rag_assay.evals.study.complexity import chunk_counts, simplicities, unpriced
+
         primary = primary_of(study.measured, (row["metric"] for row in rows))
         metrics = sorted(map(study.metric, study.measured), key=lambda metric: metric.name != primary)
         seconds = [one.name for one in metrics if one.kind == "cost" and one.unit == "s"]
@@ -225,6 +223,8 @@ class Leaderboard(Stage):
     def _answered(
         self, key: str, run: Container[Cell], work: BuildContext, questions: pl.DataFrame
     ) -> Answered:
+        from rag_assay.evals.study.complexity import has_answers
+
         answerable = dict(questions.select("question_id", "answerable").iter_rows())
         shares: dict[str, list[pl.DataFrame | None]] = {}
         for cell in self.grid.studies[key].runs():

@@ -9,18 +9,9 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from rag_assay.assets.cleaning.corpus import corpus_documents, corpus_duplicates
 from rag_assay.assets.engine.row_checks import FIRST
 from rag_assay.assets.engine.stage import DUCKDB, BuildContext, BuildResult, Check, PartitionRef, Stage
 from rag_assay.assets.engine.table import Plot, StageTable, bars
-from rag_assay.evals.question_sets.alignment import places_of
-from rag_assay.evals.question_sets.evidence import (
-    ground_truths_without_place,
-    in_first_copies,
-    similar_evidence,
-    without_place,
-)
-from rag_assay.evals.question_sets.evidence_resolution import Resolver
 from rag_assay.evals.question_sets.readers import files_of
 from rag_assay.evals.study.grid import Grid, source_of_set, written_questions
 from rag_assay.warehouse.files import fingerprint
@@ -96,6 +87,10 @@ class Questions(Stage):
         return DUCKDB
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
+        from rag_assay.assets.cleaning.corpus import corpus_documents, corpus_duplicates
+        from rag_assay.evals.question_sets.evidence import in_first_copies, without_place
+        from rag_assay.evals.question_sets.evidence_resolution import Resolver
+
         inputs = self.inputs(key, work.store)
         documents = corpus_documents(inputs, work)
         texts = {
@@ -152,6 +147,9 @@ def _unlike(item: dict[str, Any]) -> dict[str, Any]:
 def _checks(
     rows: list[dict[str, Any]], texts: dict[str, dict[str, Any]], placeless: list[str]
 ) -> dict[str, Check]:
+    from rag_assay.evals.question_sets.alignment import places_of
+    from rag_assay.evals.question_sets.evidence import ground_truths_without_place, similar_evidence
+
     evidence = [(row["question_id"], item) for row in rows for item in row["evidence"]]
     lost = [f"{question}: {item['reason']}: {item['url']}" for question, item in evidence if item["reason"]]
     repeated = [

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
@@ -14,16 +14,18 @@ from rag_assay.assets.engine.row_checks import at_most
 from rag_assay.assets.engine.stage import LOCAL_MODEL, BuildContext, BuildResult, Check, PartitionRef, Stage
 from rag_assay.assets.engine.table import Plot, StageTable, histogram
 from rag_assay.assets.recipes.build_half import may_cost
-from rag_assay.evals.pipeline.ranking_rows import RankingRows
 from rag_assay.evals.pipeline.retrieval import RetrievalInputs, TuningRecord, open_retrieval, search_recipes
 from rag_assay.evals.pipeline.stage_inputs import read_questions
 from rag_assay.evals.retrieval.query import Note
-from rag_assay.evals.retrieval.query_runner import QueryRunner, warm_up
 from rag_assay.evals.study.cells import Cell
 from rag_assay.evals.study.grid import Grid
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.processes import machine_class
 from rag_assay.warehouse.schemas import HITS, MIN_COVERAGE, RETRYABLE, Status
+
+if TYPE_CHECKING:
+    from rag_assay.evals.pipeline.ranking_rows import RankingRows
+    from rag_assay.evals.retrieval.query_runner import QueryRunner
 
 EMPTY_AT_MOST = 0.1  # of the questions, without a warning
 TOLERATED = 0.05  # share of latencies that a busy machine may have made too high: the p95 is none of them
@@ -101,6 +103,8 @@ class Rankings(Stage):
         return may_cost(retriever, study.embedders[cell.embedder] if retriever.needs_vector else None)
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
+        from rag_assay.evals.pipeline.ranking_rows import RankingRows
+
         cell = self.grid.rankings[key]
         study = self.grid.studies[cell.study]
         index, *sets = self.inputs(key, work.store)
@@ -150,6 +154,8 @@ def _ask(
     rows: RankingRows,
     progress: Callable[[int, int], None],
 ) -> None:
+    from rag_assay.evals.retrieval.query_runner import warm_up
+
     len(runner.index)  # opened before the clock runs
     warm_up(runner, questions)
     for number, question in enumerate(questions.iter_rows(named=True), 1):

@@ -18,8 +18,6 @@ from rag_assay.assets.recipes.build_half import may_cost
 from rag_assay.evals.judging.judge_metrics import JudgedScores
 from rag_assay.evals.metrics.contract import OF_RANKING, Case, Metric, Score, score_rows
 from rag_assay.evals.metrics.reuse import FILE, METRICS, NOT_ANNOTATED, NOT_JUDGED, WAITING
-from rag_assay.evals.pipeline.cell_cases import ScoreResources, read_cases
-from rag_assay.evals.pipeline.traces import trace_cells
 from rag_assay.evals.rubrics.human_rating_metrics import PeopleScores, is_unrated
 from rag_assay.evals.rubrics.rubric import PEOPLE
 from rag_assay.evals.study.cells import NO_GENERATOR, Cell, JudgedCell
@@ -170,9 +168,13 @@ class Scores(Stage):
         return self.grid.cells[key].study in self._spending
 
     def on_computed(self, keys: Sequence[str], work: BuildContext) -> None:
+        from rag_assay.evals.pipeline.traces import trace_cells
+
         trace_cells(self.grid, keys, work)
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
+        from rag_assay.evals.pipeline.cell_cases import ScoreResources, read_cases
+
         cell = self.grid.cells[key]
         study = self.grid.studies[cell.study]
         inputs = dict(zip(self.needs(key), self.inputs(key, work.store), strict=True))
@@ -218,6 +220,8 @@ class Scores(Stage):
 
         The key itself may hold them, a cell of the same ranking, or any cell of any study.
         """
+        from rag_assay.evals.pipeline.cell_cases import ScoreResources
+
         stored = work.resource(ScoreResources).stored
         found = stored.of_keys(wanted, [key])
         of_ranking = {m.name for m in metrics if m.reads <= OF_RANKING}

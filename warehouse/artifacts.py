@@ -34,7 +34,6 @@ from rag_assay.warehouse.artifact_records import (
 )
 from rag_assay.warehouse.atomic_write import atomic_write, temporary_beside
 from rag_assay.warehouse.remote import artifacts_of
-from rag_assay.warehouse.remote.store import DamagedObjectError
 
 if TYPE_CHECKING:
     from rag_assay.warehouse.paths import Home
@@ -64,6 +63,8 @@ class ArtifactStore:
         return place / record.folder if record else place
 
     def files_of(self, artifact: Artifact) -> Path:
+        from rag_assay.warehouse.remote.store import DamagedObjectError
+
         if self._remote:
             with suppress(DamagedObjectError):
                 return self._remote.bring_files(artifact)

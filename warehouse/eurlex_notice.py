@@ -6,11 +6,13 @@ import re
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from rag_assay.warehouse.lazy_patterns import lazy_pattern
+
 EURLEX = "eur-lex.europa.eu"
 
 # Sector, year, letter of the form, number; correction; date of the version.
 _NUMBER = r"[0-9CE]\d{4}[A-Z]{1,2}\d{4}(?:\(\d+\))?(?:R\(\d+\))?(?:-\d{8})?"
-_CELEX = re.compile(rf"(?<!\w)(?:CELEX:)?({_NUMBER})(?!\w)", re.I)
+_CELEX = lazy_pattern(rf"(?<!\w)(?:CELEX:)?({_NUMBER})(?!\w)", re.I)
 
 
 def celex_in(text: str) -> str | None:
@@ -51,8 +53,8 @@ _ACT = " | ".join(
     for name in ("oj-normal", "oj-doc-ti", "normal", "doc-ti", "title-doc-first", "norm", "Normal")
 )
 _TEXT = ".//text()[not(ancestor::script or ancestor::style or ancestor::noscript)]"
-_TITLE = re.compile(r"\s*EUR-Lex\s+-\s+\S*\d\S*\s+-\s+[A-Z]{2}\b")
-_ABSENT = re.compile(
+_TITLE = lazy_pattern(r"\s*EUR-Lex\s+-\s+\S*\d\S*\s+-\s+[A-Z]{2}\b")
+_ABSENT = lazy_pattern(
     r"unavailable|not (?:been )?available|does not exist|no text available"
     r"|nicht verfügbar|nicht vorhanden|existiert nicht|pas disponible|indisponible|n['’]existe pas"
     r"|non (?:è )?disponibile|non esiste|no (?:está )?disponible|no existe|niet beschikbaar|bestaat niet"

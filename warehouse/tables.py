@@ -18,7 +18,6 @@ from rag_assay.warehouse.atomic_write import temporary_beside
 from rag_assay.warehouse.attempts import turn
 from rag_assay.warehouse.call_cache import CallCache
 from rag_assay.warehouse.connection import DamagedDatabaseError, connect, insert_rows, transaction
-from rag_assay.warehouse.conversation_tables import write_conversations
 from rag_assay.warehouse.history import history_rows
 from rag_assay.warehouse.human_scores import HumanScores
 from rag_assay.warehouse.pages import read_crawls
@@ -203,6 +202,8 @@ def readable(store: ArtifactStore, artifacts: Iterable[Artifact], say: Say) -> l
 
 def rebuild(home: Home, path: Path | None = None, say: Say = lambda _sentence: None) -> dict[str, int]:
     """Make the database again from the files; return how many artifacts, calls … by stage or table."""
+    from rag_assay.warehouse.conversation_tables import write_conversations
+
     target = path or home.database
     store = ArtifactStore(home)
     if mirror := mirror_of(home):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from rag_assay.warehouse.lazy_patterns import lazy_pattern
+
 
 def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
@@ -47,17 +49,17 @@ BEFORE_ORDINAL = word_set("""
     seinem seinen seiner ihrem ihren ihrer unserem unserer und vom von vor zum zur
 """)
 
-_END = re.compile(
+_END = lazy_pattern(
     # Chinese and Japanese write no space after an end mark; Arabic, Hindi and others have marks of their own.
     r"(?<![.!?…])[.!?…]+[\"'”“’‘»«›‹)\]]*(?=\s)|[。！？｡]+[\"'”’»›)\]」』】）]*|[؟۔।॥။]+[\"'”’»›)\]]*(?=\s)"
 )
-_BREAK = re.compile(r"\n\s*\n|(?<=[.!?:;])\s*\n\s*|\n\s*(?=(?:[-–•*·]|\(?\w{1,3}\)|\d{1,3}\.)\s)")
+_BREAK = lazy_pattern(r"\n\s*\n|(?<=[.!?:;])\s*\n\s*|\n\s*(?=(?:[-–•*·]|\(?\w{1,3}\)|\d{1,3}\.)\s)")
 _OPENING = "\"'„“‚‘»«›‹([–—-"
 _CLOSING = "\"'”“’‘»«›‹)]"
-_LEAD = re.compile(rf"\s*[{re.escape(_OPENING)}]*\s*")
-_WORD = re.compile(r"\w+")
-_DOTTED = re.compile(r"(?:[^\W\d_]{1,2}\.)+[^\W\d_]{1,2}")
-_STREET = re.compile(r"\w+str")
+_LEAD = lazy_pattern(rf"\s*[{re.escape(_OPENING)}]*\s*")
+_WORD = lazy_pattern(r"\w+")
+_DOTTED = lazy_pattern(r"(?:[^\W\d_]{1,2}\.)+[^\W\d_]{1,2}")
+_STREET = lazy_pattern(r"\w+str")
 _LOOK = 400  # characters around an end mark that decide whether it ends the sentence
 
 

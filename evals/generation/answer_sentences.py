@@ -13,24 +13,25 @@ from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from rag_assay.assets.chunking.sentence_splitter import sentence_places
+from rag_assay.warehouse.lazy_patterns import lazy_pattern
 
 REMEMBERED = 2048  # stretches whose sentences are kept
 _HEADING_WORDS = 14  # a longer line without a full stop is text that goes on in the next one
 _CITED = r"\((?:EC|EU|EEC|ECSC|Euratom|EG|EWG|EAG|CE|UE)\b[^()]{0,20}\)"
-_ITEM = re.compile(
+_ITEM = lazy_pattern(
     rf"\s*(?:[-–—•*·▪◦]|(?!{_CITED})\(?(?:[a-z]{{1,2}}|[ivxlc]{{1,6}}|\d{{1,3}}[a-z]?)\)|\d{{1,3}}[a-z]?\.)"
     r"(?!\d)(?:\s+|$)"
 )
-_NUMBERED = re.compile(r"(?:\s*\(?\d{1,3}[a-z]?[.)])(?=\s)")
-_TITLE = re.compile(
+_NUMBERED = lazy_pattern(r"(?:\s*\(?\d{1,3}[a-z]?[.)])(?=\s)")
+_TITLE = lazy_pattern(
     r"\s*(?:(?:Article|Artikel|Section|Abschnitt|Chapter|Kapitel|Annex|Anhang|Title|Titel|Part|Teil|Recital)\b"
     r"\s*[\dIVXLC]+|§+\s*\d+|(?:CHAPTER|SECTION|ANNEX|TITLE|PART|KAPITEL|ABSCHNITT|ANHANG|TITEL|TEIL)\b)"
 )
-_ENDED = re.compile(r"[.!?…;:,。！？；：，、؟؛،।][\"'”“’‘»«›‹)\]]*\s*$")
-_STOPPED = re.compile(r"[.!?…;:。！？；：؟؛।][\"'”“’‘»«›‹)\]]*\s*$")
-_WORD = re.compile(r"\w+")
-_QUOTATION = re.compile(r"„[^„“”]{1,200}[“”]|“[^“”]{1,200}”|«[^«»]{1,200}»")
-_SHORT = re.compile(r"(?:\b(?:Nos?|Nrn?|Art|Arts|Abs|Ziff|Buchst|lit|[Ss]ubpara|[Pp]aras?|Unterabs)\.?|§)$")
+_ENDED = lazy_pattern(r"[.!?…;:,。！？；：，、؟؛،।][\"'”“’‘»«›‹)\]]*\s*$")
+_STOPPED = lazy_pattern(r"[.!?…;:。！？；：؟؛।][\"'”“’‘»«›‹)\]]*\s*$")
+_WORD = lazy_pattern(r"\w+")
+_QUOTATION = lazy_pattern(r"„[^„“”]{1,200}[“”]|“[^“”]{1,200}”|«[^«»]{1,200}»")
+_SHORT = lazy_pattern(r"(?:\b(?:Nos?|Nrn?|Art|Arts|Abs|Ziff|Buchst|lit|[Ss]ubpara|[Pp]aras?|Unterabs)\.?|§)$")
 
 
 class PlacedText(Protocol):

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from rag_assay.warehouse.eurlex_notice import EURLEX, act_url, celex_in
+from rag_assay.warehouse.lazy_patterns import lazy_pattern
 
 MOST_IN_A_RANGE = 100  # a longer one names its two ends only
 
@@ -30,7 +31,7 @@ _NOUN_IN_SQUARE = (
 )
 _SEE = r"(?:(?:see|cf\.|siehe|vgl\.)\s+)?"
 _NUMBERS = rf"{_LIST}(?:{_AND}{_NOUN}?\s*{_LIST}){{0,99}}"
-_GROUP = re.compile(
+_GROUP = lazy_pattern(
     rf"""(?<![!\\])(?:
       \\?[\[【［]{{1,2}}\s*(?P<square>{_SEE}(?:{_NOUN_IN_SQUARE}\s*:?\s*)?{_NUMBERS})
         \s*(?:†[^\]】］\n]{{0,80}})?\\?[\]】］]{{1,2}}
@@ -39,18 +40,18 @@ _GROUP = re.compile(
     )""",
     re.VERBOSE | re.IGNORECASE,
 )
-_RANGE = re.compile(r"(\d+)(?:\s*[-–—‑]\s*(\d+))?")
-_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
-_LINE = re.compile(r"[^\n]+")
-_BULLET = re.compile(r"[\s>]*(?:[-–•*·+]|\d{1,3}[.)])?[\s*_]*")
-_HEADING = re.compile(
+_RANGE = lazy_pattern(r"(\d+)(?:\s*[-–—‑]\s*(\d+))?")
+_CODE = lazy_pattern(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
+_LINE = lazy_pattern(r"[^\n]+")
+_BULLET = lazy_pattern(r"[\s>]*(?:[-–•*·+]|\d{1,3}[.)])?[\s*_]*")
+_HEADING = lazy_pattern(
     r"""(?:(?:^|(?<=\n))[ \t#>*_]*|(?<=[.!?…])[ \t]+)
       (?:sources?|references?|citations?|quellen?(?:angaben|nachweise?|verzeichnis)?|belege?|nachweise?|fundstellen?)
       [ \t*_]*(?::[ \t*_]*|(?=\n|\Z))""",
     re.VERBOSE | re.IGNORECASE,
 )
-_SIGNS = re.compile(r"[^\w\[\]【】［］()]+")
-_WORD = re.compile(r"\w")
+_SIGNS = lazy_pattern(r"[^\w\[\]【】［］()]+")
+_WORD = lazy_pattern(r"\w")
 _LOOK = 400  # characters in which they are looked for
 _CONTEXT = 3  # words beside a marker that say whether it was copied with them
 

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, get_args
 
 from rag_assay.evals.retrieval.question_words import stop_words
 from rag_assay.evals.word_lists import entries, table
+from rag_assay.warehouse.lazy_patterns import lazy_pattern
 
 Kind = Literal["score", "date", "number", "name", "yes_no"]
 
@@ -90,37 +91,41 @@ _ASKED = {
         |(?:welche[rmns]?)\ (?:stadt|spieler|trainer|verein|klub|torwart|person|land|firma|unternehmen)\b""",
 }
 _KINDS: list[tuple[Kind, re.Pattern[str]]] = [
-    (kind, re.compile(rf"\W*(?:{_ASKED[kind]})", re.IGNORECASE | re.VERBOSE))
+    (kind, lazy_pattern(rf"\W*(?:{_ASKED[kind]})", re.IGNORECASE | re.VERBOSE))
     for kind in get_args(Kind)
     if kind in _ASKED
 ]
-_UNIT = re.compile(r"\b(?:how many|how much|wie ?viele?n?|(?:what|which|welche[rmns]?)) (\w+)", re.IGNORECASE)
-_DURATION = re.compile(r"\b(?:how (?:long|quickly|soon|old|late)|wie (?:lange|schnell|alt))\b", re.IGNORECASE)
-_TIMES = re.compile(
+_UNIT = lazy_pattern(
+    r"\b(?:how many|how much|wie ?viele?n?|(?:what|which|welche[rmns]?)) (\w+)", re.IGNORECASE
+)
+_DURATION = lazy_pattern(
+    r"\b(?:how (?:long|quickly|soon|old|late)|wie (?:lange|schnell|alt))\b", re.IGNORECASE
+)
+_TIMES = lazy_pattern(
     r"\b(?:(?:second|minute|hour|day|week|month|year|season)s?|(?:sekunde|minute|stunde|woche|saison)n?"
     r"|tage?n?|monate?n?|jahre?n?|jährige[nmrs]?|spiele?n?|spielzeiten)\b",
     re.IGNORECASE,
 )
-_SHARE = re.compile(r"\b(?:percentage|percent|proportion|share|anteil|prozent)\b", re.IGNORECASE)
-_MONEY = re.compile(
+_SHARE = lazy_pattern(r"\b(?:percentage|percent|proportion|share|anteil|prozent)\b", re.IGNORECASE)
+_MONEY = lazy_pattern(
     r"\b(?:costs?|paid?|pays?|price|fee|fine|spent?|spend|budget|salary|refunded|how much money|kosten|kostet"
     r"|gekostet|kosteten?|(?:be|ge)?zahlt|preis|gebühr|etat|ablöse|strafe|geldstrafe|geldbuße|bußgeld|teuer)\b",
     re.IGNORECASE,
 )
-_CURRENCY = re.compile(r"[€£$]|\b(?:euros?|pounds?|dollars?|crowns?|cents?|pence|kronen)\b", re.IGNORECASE)
+_CURRENCY = lazy_pattern(r"[€£$]|\b(?:euros?|pounds?|dollars?|crowns?|cents?|pence|kronen)\b", re.IGNORECASE)
 _MEASURES = [
-    (_SHARE, re.compile(r"%|per ?cent|prozent", re.IGNORECASE)),
+    (_SHARE, lazy_pattern(r"%|per ?cent|prozent", re.IGNORECASE)),
     (_MONEY, _CURRENCY),
     (_DURATION, _TIMES),
 ]
-_BEHIND = re.compile(r"(?:\s?[%€£$])?(?:\W+\w+){0,2}")  # what follows a number, in which its unit stands
-_COUNTS = re.compile(r"\b(?:how many|wie ?viele)\b", re.IGNORECASE)
-_GERMAN_PERSON = re.compile(r"\W*(?:\w+ )?(?:wer|wem|wen|wessen)\b", re.IGNORECASE)
-_NAME = re.compile(
+_BEHIND = lazy_pattern(r"(?:\s?[%€£$])?(?:\W+\w+){0,2}")  # what follows a number, in which its unit stands
+_COUNTS = lazy_pattern(r"\b(?:how many|wie ?viele)\b", re.IGNORECASE)
+_GERMAN_PERSON = lazy_pattern(r"\W*(?:\w+ )?(?:wer|wem|wen|wessen)\b", re.IGNORECASE)
+_NAME = lazy_pattern(
     r"(?<![\w-])[A-ZÄÖÜ][\w’'&-]*\w(?:\.(?= [A-ZÄÖÜ]))?"
     r"(?: (?:(?:of|the|de|la|von|van|der|den|du|di|and) ){0,2}[A-ZÄÖÜ][\w’'&-]*\w)*"
 )
-_TOKEN = re.compile(r"\w+")
+_TOKEN = lazy_pattern(r"\w+")
 _STEM = 5
 _CLEAR = 3  # so many times as far from the question's words all other dates and numbers have to be
 

@@ -9,21 +9,35 @@ in question answering: Kamath, Jia and Liang, ACL 2020.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, ClassVar, Literal, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
-from rag_assay.evals.generation.quotation import (
-    CODE_VERSION,
-    Draft,
-    Embed,
-    QuotablePassage,
-    embedded,
-    weights_revision,
-)
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.recipe import Recipe
+
+if TYPE_CHECKING:
+    from rag_assay.evals.generation.quotation import Embed, QuotablePassage
+
+    class FoundPassage(QuotablePassage, Protocol):
+        """What is read of a passage."""
+
+        @property
+        def score(self) -> float: ...
+
+    class GatedRequest(Protocol):
+        """What is read of a request."""
+
+        @property
+        def question(self) -> str: ...
+        @property
+        def own_words(self) -> str | None: ...
+        @property
+        def conversation(self) -> Sequence[str]: ...
+        @property
+        def passages(self) -> Sequence[FoundPassage]: ...
+
 
 ScoreFeature = Literal["top", "margin"]
 Feature = Literal[ScoreFeature, "quote"]
@@ -53,7 +67,11 @@ class Gate(Recipe):
         return self
 
     def versions(self) -> list[str]:
-        return [*super().versions(), *([CODE_VERSION, weights_revision()] if self.feature == "quote" else [])]
+        if self.feature != "quote":
+            return super().versions()
+        from rag_assay.evals.generation.quotation import CODE_VERSION, weights_revision
+
+        return [*super().versions(), CODE_VERSION, weights_revision()]
 
     @property
     def needs_tuning(self) -> bool:
@@ -82,30 +100,12 @@ _NAMES: dict[Feature, str] = {
 }
 
 
-class FoundPassage(QuotablePassage, Protocol):
-    """What is read of a passage."""
-
-    @property
-    def score(self) -> float: ...
-
-
-class GatedRequest(Protocol):
-    """What is read of a request."""
-
-    @property
-    def question(self) -> str: ...
-    @property
-    def own_words(self) -> str | None: ...
-    @property
-    def conversation(self) -> Sequence[str]: ...
-    @property
-    def passages(self) -> Sequence[FoundPassage]: ...
-
-
 def feature_values(feature: Feature, requests: Sequence[GatedRequest], embed: Embed) -> list[float | None]:
     """Return the feature of each request; None where nothing was found."""
     if feature != "quote":
         return [feature_of([one.score for one in request.passages], feature) for request in requests]
+    from rag_assay.evals.generation.quotation import Draft, embedded
+
     drafts = [
         Draft.of(request.question, request.passages, request.own_words, request.conversation)
         for request in requests

@@ -43,6 +43,7 @@ from rag_assay.evals.generation.direct_answers import (
 from rag_assay.evals.query_transforms.rules.named_dates import find_dates
 from rag_assay.evals.word_lists import entries
 from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.lazy_patterns import lazy_pattern
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -56,7 +57,7 @@ Floats: TypeAlias = "npt.NDArray[np.float64]"
 CODE_VERSION = "11"
 """Raised when another sentence, or another probability, comes of the same passages and vectors."""
 
-_WORD = re.compile(r"\w+")
+_WORD = lazy_pattern(r"\w+")
 _STEM = 6  # letters: a crude stem that serves German and English alike ("directive", "directives")
 _GRAM = 4  # letters of the groups that related words share
 _REMEMBERED = 1024  # texts whose groups of letters are kept, about 6 kB each
@@ -64,8 +65,8 @@ _CLOSE, _CLOSE_BESIDE = 0.5, 2.0
 """By how much a further sentence may be worse than the best one, as log odds: of another text, of its own."""
 _CUT = 1.0  # log odds that a sentence loses which a chunk's edge cut
 _ASKED = 100.0  # log odds that a sentence loses which asks something: any other one comes first
-_ASKS = re.compile(r"[?？؟][\"'”“’‘»«›‹)\]]*$")
-_ORDINAL = re.compile(
+_ASKS = lazy_pattern(r"[?？؟][\"'”“’‘»«›‹)\]]*$")
+_ORDINAL = lazy_pattern(
     r"\b(?:the|its|his|her|their|de[mnrs]|die|das|im|am|beim|vom|zu[mr])\s+"
     r"(second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|zweite|dritte|vierte|fünfte|sechste|siebte|achte"
     r"|neunte|zehnte)[nrsm]?\s+([^\W\d]{3,})",

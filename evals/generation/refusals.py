@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-_NOTHING = re.compile(
+from rag_assay.warehouse.lazy_patterns import lazy_pattern
+
+_NOTHING = lazy_pattern(
     r"""^(?:unfortunately,?\s|leider\s|sorry,?\s|based\son\sthe\s\w+(?:\s\w+)?,\s)?(?:
       (?:the|these|those|provided|given|your)\s(?:\w+\s)?(?:document|passage|text|source|context|excerpt)s?
         (?:\sprovided|\sgiven)?\s
@@ -31,7 +33,7 @@ _NOTHING = re.compile(
     )""",
     re.VERBOSE | re.IGNORECASE,
 )
-_TURN = re.compile(
+_TURN = lazy_pattern(
     r"\b(?:but|however|although|though|aber|jedoch|allerdings|obwohl|sondern)\b", re.IGNORECASE
 )
 _LONGEST_REFUSAL = 30  # words; a longer text says something else beside

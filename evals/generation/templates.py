@@ -12,21 +12,19 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import StrictUndefined, TemplateSyntaxError, nodes
-from jinja2.meta import find_undeclared_variables
-from jinja2.sandbox import ImmutableSandboxedEnvironment
-
 from rag_assay.warehouse.errors import InputError, Mistake
 from rag_assay.warehouse.files import read_bounded
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.suggestions import did_you_mean
 
 if TYPE_CHECKING:
+    from jinja2 import nodes
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
     from rag_assay.warehouse.inference.gateway import Messages
 
 MOST_BYTES = 1_000_000
 Values = Mapping[str, object]
-_FROM_OUTSIDE = (nodes.Include, nodes.Extends, nodes.Import, nodes.FromImport)
 _PLACE = "<template>"  # what Jinja calls a template without a file in a traceback
 
 
@@ -58,6 +56,8 @@ class Template:
 
     def mistakes(self, samples: Sequence[Values]) -> list[Mistake]:
         """Return all that is wrong with a prompt of a study, each with its line."""
+        from jinja2 import TemplateSyntaxError
+
         try:
             parsed = _environment().parse(self.text)
             _environment().compile(self.text)  # which looks for unknown filters and tests
@@ -88,6 +88,8 @@ class Template:
 
     @cached_property
     def _compiled(self) -> Any:
+        from jinja2 import TemplateSyntaxError
+
         try:
             return _environment().from_string(self.text)
         except TemplateSyntaxError as error:
@@ -101,13 +103,16 @@ class Template:
         return self._compiled.get_corresponding_lineno(numbers[-1]) if numbers and numbers[-1] else 1
 
     def _shape(self, parsed: nodes.Template) -> list[Mistake]:
+        from jinja2 import nodes
+
+        from_outside = (nodes.Include, nodes.Extends, nodes.Import, nodes.FromImport)
         found = []
-        for outside in parsed.find_all(_FROM_OUTSIDE):
+        for outside in parsed.find_all(from_outside):
             text = "a prompt includes nothing from other files; write the text here"
             found.append(self._mistake("template_outside", outside.lineno, text))
         blocks = [node for node in parsed.body if isinstance(node, nodes.Block)]
         for node in parsed.body:
-            if isinstance(node, (nodes.Block, *_FROM_OUTSIDE)) or _is_blank(node):
+            if isinstance(node, (nodes.Block, *from_outside)) or _is_blank(node):
                 continue
             text = "this is outside of all blocks, and would not be sent; put it into `system` or `user`"
             found.append(self._mistake("template_outside_blocks", _first_line(node), text))
@@ -121,6 +126,9 @@ class Template:
         return found
 
     def _unknown(self, parsed: nodes.Template, known: list[str]) -> list[Mistake]:
+        from jinja2 import nodes
+        from jinja2.meta import find_undeclared_variables
+
         known = sorted({*known, *_environment().globals})
         lines: dict[str, int] = {}
         for node in parsed.find_all(nodes.Name):
@@ -147,6 +155,9 @@ def bundled_template(name: str) -> Template:
 
 @cache
 def _environment() -> ImmutableSandboxedEnvironment:
+    from jinja2 import StrictUndefined
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
     environment = ImmutableSandboxedEnvironment(
         undefined=StrictUndefined,
         autoescape=False,
@@ -158,12 +169,16 @@ def _environment() -> ImmutableSandboxedEnvironment:
 
 
 def _is_blank(node: nodes.Node) -> bool:
+    from jinja2 import nodes
+
     if not isinstance(node, nodes.Output):
         return False
     return all(isinstance(one, nodes.TemplateData) and not one.data.strip() for one in node.nodes)
 
 
 def _first_line(node: nodes.Node) -> int:
+    from jinja2 import nodes
+
     first = node.nodes[0] if isinstance(node, nodes.Output) and node.nodes else node
     if isinstance(first, nodes.TemplateData):
         return first.lineno + first.data[: len(first.data) - len(first.data.lstrip())].count("\n")

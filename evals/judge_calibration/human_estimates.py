@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from rag_assay.evals.judge_calibration.agreement import ratings_of
 from rag_assay.evals.metrics.contract import Metric
 from rag_assay.evals.rubrics.rubric import PEOPLE
-from rag_assay.evals.statistics.clusters import Codes, codes
-from rag_assay.evals.statistics.prediction_powered import Items, Mean, Powered, difference, estimate_mean
 from rag_assay.evals.statistics.question_clusters import Clustering
 from rag_assay.evals.statistics.resampling import Floats
 from rag_assay.evals.study.study import Study
+
+if TYPE_CHECKING:
+    from rag_assay.evals.statistics.clusters import Codes
+    from rag_assay.evals.statistics.prediction_powered import Items, Mean, Powered
 
 Row = dict[str, Any]
 WANTED = 0.05
@@ -42,6 +43,8 @@ def estimate_rows(
     clusters: Clustering,
     sooner: Mapping[str, float] | None = None,
 ) -> list[Row]:
+    from rag_assay.evals.judge_calibration.agreement import ratings_of
+
     names = {cell.key: cell.name for cell in study.runs()}
     metrics = judging_metrics(study)
     judged = _judged(scores, [one.name for one in metrics])
@@ -77,6 +80,8 @@ class _Scored:
         return np.array([cell in (None, name) for name in self.cells], bool)
 
     def items(self, judged: Floats, some: Flags) -> Items:
+        from rag_assay.evals.statistics.prediction_powered import Items
+
         among = int(self.clusters.max()) + 1
         return Items(
             self.scores[some], judged[some], self.bounds, self.drawn[some], self.clusters[some], among
@@ -90,6 +95,8 @@ def _scored(
     clusters: Clustering,
     sooner: Mapping[str, float],
 ) -> _Scored:
+    from rag_assay.evals.statistics.clusters import codes
+
     rows = rows.sort("cell", "question_id")
     scores, drawn = (
         rows[name].cast(pl.Float64).fill_null(np.nan).to_numpy() for name in ("value", "probability")
@@ -139,6 +146,8 @@ def _judged(
 def _rows(
     scored: _Scored, metric: Metric, judged: Mapping[tuple[str, str], float], wanted: float
 ) -> list[Row]:
+    from rag_assay.evals.statistics.prediction_powered import estimate_mean
+
     values = np.array([judged.get(place, np.nan) for place in scored.places], np.float64)
     cells: list[str | None] = [None, *dict.fromkeys(scored.cells)]
     found = {cell: estimate_mean(scored.items(values, scored.of(cell))) for cell in cells}
@@ -156,6 +165,8 @@ def _rows(
 
 
 def _means(scored: _Scored, metric: Metric, values: Floats, cell: str | None) -> Row:
+    from rag_assay.evals.statistics.prediction_powered import estimate_mean
+
     some = scored.of(cell)
     low, high = metric.bounds
     least, most = scored.bounds
@@ -204,6 +215,8 @@ def _leader(found: Mapping[str, Powered]) -> str | None:
 def _apart(
     found: Mapping[str | None, Powered], cell: str | None, leader: str | None, bounds: tuple[float, float]
 ) -> Row:
+    from rag_assay.evals.statistics.prediction_powered import difference
+
     names = ("leader", "difference", "difference_low", "difference_high")
     if cell is None or leader is None or found[cell].combined.low is None:
         return dict.fromkeys(names)

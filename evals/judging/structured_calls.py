@@ -25,6 +25,7 @@ from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.inference import structured
 from rag_assay.warehouse.inference.chat_model import ChatModel
 from rag_assay.warehouse.inference.replies import FirstTokens, Reply, together
+from rag_assay.warehouse.lazy_patterns import lazy_pattern
 from rag_assay.warehouse.status import Status
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 DECLINED = "the model declines to judge"
 LOOK = 300  # characters in which a model that declines says so
-_DECLINES = re.compile(rf"\b(?:{alternation('judging', 'declining')})", re.IGNORECASE)
+_DECLINES = lazy_pattern(rf"\b(?:{alternation('judging', 'declining')})", re.IGNORECASE)
 
 
 def declines(text: str) -> bool:
@@ -81,8 +82,8 @@ class FittedCase(NamedTuple):
 
 
 _SPACES = str.maketrans("ĠĊ▁", "   ")  # as vocabularies write them
-_EDGES = re.compile(r"^[\W\d_]+|[\W\d_]+$")
-_WORD = re.compile(r"[^\W\d_]+")
+_EDGES = lazy_pattern(r"^[\W\d_]+|[\W\d_]+$")
+_WORD = lazy_pattern(r"[^\W\d_]+")
 
 
 class Chances(NamedTuple):
@@ -155,18 +156,18 @@ _BEGIN = (
 )
 _BETWEEN = r"[\s\"'*_:=([{`#]{0,8}(?:is|of|ist|lautet)?[\s\"'*_:=([{`]{0,8}"
 _OF = r"(?:\s{0,3}(?:/|out of|of|von)\s{0,3}(?P<of>\d{1,3}))?"
-_GRADE = re.compile(
+_GRADE = lazy_pattern(
     rf"{_BEGIN}(?:score|grade|rating|bewertung|punktzahl|wertung)\b{_BETWEEN}"
     rf"(?P<n>\d{{1,3}}(?:[.,]\d+)?){_OF}(?=[^\S\n]{{0,8}}(?P<next>\S?))",
     re.IGNORECASE,
 )
-_ALONE = re.compile(rf"[\s\"'*_`]{{0,8}}(?P<n>\d{{1,3}}){_OF}[\s\"'*_`.]{{0,8}}")
+_ALONE = lazy_pattern(rf"[\s\"'*_`]{{0,8}}(?P<n>\d{{1,3}}){_OF}[\s\"'*_`.]{{0,8}}")
 _ENDS = frozenset(".;,!?)*_`\"'}]")  # what may follow a grade that is one
-_MET = re.compile(
+_MET = lazy_pattern(
     rf"{_BEGIN}(?:met|verdict|erfüllt|urteil)\b{_BETWEEN}(?P<word>true|false|yes|no|ja|nein|wahr|falsch)\b",
     re.IGNORECASE,
 )
-_CHOICE = re.compile(
+_CHOICE = lazy_pattern(
     rf"{_BEGIN}(?:better|winner|verdict|besser|urteil)\b{_BETWEEN}(?:answer|antwort)?\s{{0,3}}(?P<n>[12]|tie)"
     r"(?=[^\S\n]{0,8}(?P<next>\S?))",
     re.IGNORECASE,

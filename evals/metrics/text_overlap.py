@@ -8,19 +8,32 @@ from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
-import regex
-
 from rag_assay.evals.metrics.contract import AnsweredCase, AnswerMetric, Score
 from rag_assay.warehouse.lazy_imports import import_lazily
 from rag_assay.warehouse.status import Status
 
 if TYPE_CHECKING:
+    import regex
+
     from rag_assay.evals.metrics.context import MetricContext
 
 
 UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 _SPACED = rf"[\p{{L}}\p{{N}}]--[{UNSPACED}]"
-_TOKEN = regex.compile(rf"[{UNSPACED}]\p{{M}}*|[{_SPACED}][[{_SPACED}]\p{{M}}]*", regex.V1)
+
+
+@cache
+def _token() -> regex.Pattern[str]:
+    import regex
+
+    return regex.compile(rf"[{UNSPACED}]\p{{M}}*|[{_SPACED}][[{_SPACED}]\p{{M}}]*", regex.V1)
+
+
+@cache
+def _letter() -> regex.Pattern[str]:
+    import regex
+
+    return regex.compile(rf"([{UNSPACED}]\p{{M}}*)")
 
 
 class TextMetric(AnswerMetric):
@@ -73,9 +86,6 @@ class Chrf(TextMetric):
         return float(_sacrebleu()[1].sentence_score(text, [truth]).score) / 100
 
 
-_LETTER = regex.compile(rf"([{UNSPACED}]\p{{M}}*)")
-
-
 class Bleu(TextMetric):
     """BLEU of the whole answer (Papineni et al., ACL 2002), the same number as sacrebleu's `sentence_bleu`.
 
@@ -91,7 +101,7 @@ class Bleu(TextMetric):
     )
 
     def value(self, truth: str, text: str) -> float:
-        read, written = (_LETTER.sub(r" \1 ", one) for one in (truth, text))
+        read, written = (_letter().sub(r" \1 ", one) for one in (truth, text))
         return min(1.0, float(_sacrebleu()[0].sentence_score(written, [read]).score) / 100)
 
 
@@ -101,7 +111,7 @@ def rouge_tokens(text: str) -> list[str]:
     >>> rouge_tokens("Die Fähren fuhren mittags."), rouge_tokens("Паром"), rouge_tokens("正午に")
     (['die', 'fähren', 'fuhren', 'mittag'], ['паром'], ['正', '午', 'に'])
     """
-    words = _TOKEN.findall(unicodedata.normalize("NFKC", text).casefold())
+    words = _token().findall(unicodedata.normalize("NFKC", text).casefold())
     return [token for word in words for token in (_stemmed(word) if word.isascii() else (word,))]
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
-from rag_assay.assets.cleaning.corpus import corpus_documents
 from rag_assay.assets.embedding.embedder import Matrix
 from rag_assay.assets.engine.stage import BuildContext, PartitionRef
 from rag_assay.evals.generation.citations import without_markers
@@ -23,9 +22,7 @@ from rag_assay.evals.pipeline.passages import (
     headings_of,
     passage_of,
 )
-from rag_assay.evals.pipeline.run_resources import RunResources
 from rag_assay.evals.pipeline.stage_inputs import budget_of, read_questions
-from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.rubrics.items import Item
 from rag_assay.evals.study.cells import NO_GENERATOR, Cell, JudgedCell
 from rag_assay.evals.study.grid import Grid
@@ -36,6 +33,9 @@ from rag_assay.warehouse.inference.call_tags import Purpose
 from rag_assay.warehouse.parquet import conform_rows, read_parquet
 from rag_assay.warehouse.schemas import ANSWERS, Status
 
+if TYPE_CHECKING:
+    from rag_assay.evals.retrieval.index import OpenIndex
+
 
 def judge_digest(study: Study, name: str) -> str:
     judge = study.judges[name]
@@ -44,6 +44,8 @@ def judge_digest(study: Study, name: str) -> str:
 
 
 def judge_context(study: Study, judged: JudgedCell, work: BuildContext) -> JudgeContext:
+    from rag_assay.evals.pipeline.run_resources import RunResources
+
     judge, cell = study.judges[judged.judge], judged.cell
     budget, limit = budget_of(study, work), judge.budget_limit
     if limit is not None:
@@ -220,6 +222,8 @@ def read_passages(
     answers: Mapping[str, Row],
     work: BuildContext,
 ) -> dict[str, tuple[Passage, ...]]:
+    from rag_assay.evals.pipeline.run_resources import RunResources
+
     reads = grid.studies[cell.study].reads(cell.generator)
     if reads == "nothing":
         return {row["question_id"]: () for row in questions}
@@ -269,6 +273,8 @@ def _delivered(chunk: str, hits: Spans, index: OpenIndex, headings: Headings) ->
 def _evidence(
     inputs: Inputs, questions: list[Row], answers: Mapping[str, Row], work: BuildContext
 ) -> dict[str, tuple[Passage, ...]]:
+    from rag_assay.assets.cleaning.corpus import corpus_documents
+
     wanted = {piece["doc_id"] for row in questions for piece in row["evidence"] if piece["doc_id"]}
     documents = corpus_documents([one for need, one in inputs.items() if need.stage == "documents"], work)
     of_evidence = documents.filter(pl.col("doc_id").is_in(list(wanted)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
@@ -15,12 +15,7 @@ from rag_assay.assets.recipes.build_half import TOKENIZER
 from rag_assay.evals.generation.contract import GenerationContext, Generator, Request, Retrieve
 from rag_assay.evals.generation.gate import FittedThreshold, feature_values, fit_threshold
 from rag_assay.evals.pipeline.passages import passage_of
-from rag_assay.evals.pipeline.retrieval import OpenRetrieval
-from rag_assay.evals.pipeline.run_resources import RunResources
 from rag_assay.evals.pipeline.stage_inputs import budget_of, read_questions
-from rag_assay.evals.question_sets.evidence import gold_of
-from rag_assay.evals.retrieval.fusion_tuning import apart
-from rag_assay.evals.retrieval.query_runner import QueryRunner
 from rag_assay.evals.retrieval.ranking import Mask
 from rag_assay.evals.study.cells import Cell, whole_of
 from rag_assay.evals.study.study import Study
@@ -28,6 +23,10 @@ from rag_assay.warehouse.artifacts import Artifact
 from rag_assay.warehouse.inference.budget import Budget
 from rag_assay.warehouse.inference.call_tags import Purpose
 from rag_assay.warehouse.schemas import Status
+
+if TYPE_CHECKING:
+    from rag_assay.evals.pipeline.retrieval import OpenRetrieval
+    from rag_assay.evals.retrieval.query_runner import QueryRunner
 
 
 def parts_of(study: Study, cell: Cell) -> tuple[str, EmbedderRecipe]:
@@ -63,6 +62,8 @@ class GenerationRequest(NamedTuple):
 def generation_for(
     asking: GenerationRequest, budget: Budget, work: BuildContext, retrieve: Retrieve | None = None
 ) -> GenerationContext:
+    from rag_assay.evals.pipeline.run_resources import RunResources
+
     cell = asking.cell
     if asking.limit is not None:
         budget = work.budgets.of((whole_of(cell.study), cell.generator), asking.limit, within=budget)
@@ -98,6 +99,9 @@ class FitInputs:
 def with_fitted_gate(
     study: Study, cell: Cell, inputs: FitInputs, work: BuildContext
 ) -> tuple[Generator, GateRecord | None]:
+    from rag_assay.evals.pipeline.run_resources import RunResources
+    from rag_assay.evals.retrieval.fusion_tuning import apart
+
     generator = study.generators[cell.generator]
     gate = generator.gate
     if gate is None or not gate.needs_tuning:
@@ -128,6 +132,8 @@ class _Tried(NamedTuple):
 
 
 def _tried(generator: Generator, train: pl.DataFrame, runner: QueryRunner, work: BuildContext) -> _Tried:
+    from rag_assay.evals.question_sets.evidence import gold_of
+
     index = runner.index
     documents = index.column("doc_id")
     answerable: list[Request] = []

@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
-from rag_assay.assets.chunking.contract import Section
-from rag_assay.assets.chunking.sections import SectionTree
-from rag_assay.assets.chunking.sentence_splitter import sentence_places
-from rag_assay.assets.cleaning.corpus import corpus_documents
 from rag_assay.assets.engine.stage import BuildContext, PartitionRef
 from rag_assay.evals.generation.contract import Answer, Generator, Passage
 from rag_assay.evals.metrics.token_budget import CHARACTERS_A_TOKEN
-from rag_assay.evals.pipeline.run_resources import RunResources
-from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.spreadsheet_import.bundle import Place, SheetRow, cell_digest, cell_rows
 from rag_assay.evals.study.cells import Cell
 from rag_assay.evals.study.grid import Grid
@@ -27,6 +21,9 @@ from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.parquet import conform_rows, frame, read_parquet, write_parquet
 from rag_assay.warehouse.schemas import Schema, Status
+
+if TYPE_CHECKING:
+    from rag_assay.evals.retrieval.index import OpenIndex
 
 Passages = dict[str, list[Passage]]
 """Question id -> what is read for it; a question whose ranking failed is absent."""
@@ -71,6 +68,8 @@ def headings_of(chunks: Artifact, work: BuildContext, chunk_ids: Sequence[str] |
 def _ranked(
     ranking: Artifact, index: Artifact, chunks: Artifact | None, generator: Generator, work: BuildContext
 ) -> Passages:
+    from rag_assay.evals.pipeline.run_resources import RunResources
+
     folder = work.store.folder("rankings", ranking.identity)
     hits = read_parquet(folder / "hits.parquet").filter(pl.col("rank") <= generator.passages)
     hits = hits.sort("question_id", "rank")
@@ -91,6 +90,8 @@ def _ranked(
 def _documents(
     artifacts: list[Artifact], questions: pl.DataFrame, work: BuildContext
 ) -> Mapping[str, Mapping[str, Any]]:
+    from rag_assay.assets.cleaning.corpus import corpus_documents
+
     wanted = questions["evidence"].explode().struct.field("doc_id").drop_nulls().unique().to_list()
     rows = corpus_documents(artifacts, work).filter(pl.col("doc_id").is_in(wanted))
     return {row["doc_id"]: row for row in rows.iter_rows(named=True)}
@@ -263,6 +264,8 @@ def evidence_passages(
 
 
 def _widened(text: str, piece: Mapping[str, Any]) -> tuple[int, int]:
+    from rag_assay.assets.chunking.sentence_splitter import sentence_places
+
     touched = [one for one in sentence_places(text) if one[0] < piece["end"] and one[1] > piece["start"]]
     starts, ends = (
         [piece["start"], *(start for start, _ in touched)],
@@ -284,6 +287,9 @@ def _merged(spans: Mapping[tuple[str, int, int], int]) -> list[tuple[tuple[str, 
 
 
 def _of_document(document: Mapping[str, Any], start: int, end: int, grade: int) -> Passage:
+    from rag_assay.assets.chunking.contract import Section
+    from rag_assay.assets.chunking.sections import SectionTree
+
     sections = [Section(**one) for one in document["sections"] or ()]
     return Passage(
         text=document["text"][start:end],

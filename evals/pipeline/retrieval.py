@@ -4,28 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
 from rag_assay.assets.embedding.embedder import EmbedderRecipe
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.evals.generation.contract import Generator, Request, Retrieved
 from rag_assay.evals.metrics.contract import RetrievalMetric
 from rag_assay.evals.pipeline.passages import Headings, passage_of
-from rag_assay.evals.pipeline.run_resources import RunResources
 from rag_assay.evals.pipeline.stage_inputs import read_questions
-from rag_assay.evals.question_sets.evidence import gold_of
 from rag_assay.evals.retrieval.context import RetrievalContext
 from rag_assay.evals.retrieval.contract import Retriever, Searcher
-from rag_assay.evals.retrieval.fusion_tuning import CODE_VERSION as TUNING
-from rag_assay.evals.retrieval.fusion_tuning import Bench, Chosen, TrainCase, apart, tune_retriever
-from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Note, Query, Removal
-from rag_assay.evals.retrieval.query_runner import QueryResult, QueryRunner
-from rag_assay.evals.retrieval.query_vectors import QueryVector, embed_query
-from rag_assay.evals.retrieval.retriever_references import SharedSearcher
 from rag_assay.evals.study.cells import NO_GENERATOR, Cell
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.artifacts import Artifact
@@ -36,6 +27,14 @@ from rag_assay.warehouse.inference import models
 from rag_assay.warehouse.inference.budget import Caps
 from rag_assay.warehouse.inference.call_tags import Purpose
 from rag_assay.warehouse.schemas import Status
+
+if TYPE_CHECKING:
+    from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
+    from rag_assay.evals.pipeline.run_resources import RunResources
+    from rag_assay.evals.retrieval.fusion_tuning import Chosen, TrainCase
+    from rag_assay.evals.retrieval.index import OpenIndex
+    from rag_assay.evals.retrieval.query_runner import QueryResult, QueryRunner
+    from rag_assay.evals.retrieval.query_vectors import QueryVector
 
 
 @dataclass(frozen=True)
@@ -97,6 +96,8 @@ class OpenRetrieval:
     headings: Headings | None = None
 
     def ask(self, question: Mapping[str, Any], without: Iterable[Removal] = ()) -> QueryResult:
+        from rag_assay.evals.retrieval.query_vectors import embed_query
+
         text = question["question"]
         vectors = {text: embed_query(text, self.embedder, self.resources.clock)} if self.embedder else {}
         return self.runner(vectors).ask(question, without=without)
@@ -118,6 +119,8 @@ class OpenRetrieval:
         return Retrieved(tuple(passages), found.spent.seconds if found.spent else None)
 
     def runner(self, vectors: Mapping[str, QueryVector]) -> QueryRunner:
+        from rag_assay.evals.retrieval.query_runner import QueryRunner
+
         return QueryRunner(self.searcher, self.index, vectors, self.resources.clock)
 
     def close(self) -> None:
@@ -160,12 +163,17 @@ def search_recipes(study: Study, cell: Cell) -> dict[str, str]:
     if recipe.needs_vector:
         found[f"queries.{cell.study}.{cell.embedder}"] = study.embedders[cell.embedder].query_revision()
     if recipe.needs_tuning:
+        from rag_assay.evals.retrieval.fusion_tuning import CODE_VERSION as TUNING
+
         metrics = [metric.name for metric in study.tuning_metrics]
         found[f"tuning.{cell.study}"] = digest([metrics, TUNING])
     return found
 
 
 def open_retrieval(study: Study, cell: Cell, inputs: RetrievalInputs, work: BuildContext) -> OpenRetrieval:
+    from rag_assay.evals.pipeline.run_resources import RunResources
+    from rag_assay.evals.retrieval.fusion_tuning import Bench, apart, tune_retriever
+
     resources = work.resource(RunResources)
     parts = parts_of_cell(study, cell)
     retriever = parts.retriever
@@ -188,6 +196,9 @@ def open_retrieval(study: Study, cell: Cell, inputs: RetrievalInputs, work: Buil
 def open_tuned_retrieval(
     parts: CellParts, index: OpenIndex, identity: str, work: BuildContext
 ) -> OpenRetrieval:
+    from rag_assay.evals.pipeline.run_resources import RunResources
+    from rag_assay.evals.retrieval.retriever_references import SharedSearcher
+
     resources = work.resource(RunResources)
     context = _search_context(parts, identity, work)
     embedder = resources.embedder(parts.embedder) if parts.retriever.needs_vector else None
@@ -196,6 +207,8 @@ def open_tuned_retrieval(
 
 
 def _search_context(parts: CellParts, index: str, work: BuildContext) -> RetrievalContext:
+    from rag_assay.evals.pipeline.run_resources import RunResources
+
     budget = work.budgets.of(parts.cell.study, parts.caps)
     found = work.resource(RunResources).retrieval(index, parts.embedder, parts.tokenizer, budget)
     return replace(found, purpose=Purpose("understanding", parts.cell.study, parts.cell.ranking))
@@ -212,6 +225,9 @@ def tuning_metric(study: Study, train: pl.DataFrame) -> RetrievalMetric:
 def _cases(
     retriever: Retriever, questions: pl.DataFrame, metric: RetrievalMetric, embedder: CachedEmbedder
 ) -> list[TrainCase]:
+    from rag_assay.evals.question_sets.evidence import gold_of
+    from rag_assay.evals.retrieval.fusion_tuning import TrainCase
+
     answerable = questions.filter([metric.applies(row) for row in questions.iter_rows(named=True)])
     texts = answerable["question"].to_list()
     vectors = embedder.queries(texts).vectors if retriever.needs_vector else [None] * len(texts)

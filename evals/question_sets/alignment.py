@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
-from rapidfuzz import fuzz
-from rapidfuzz.distance import Indel
+
+from rag_assay.warehouse.lazy_patterns import lazy_pattern
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 Ids: TypeAlias = "npt.NDArray[np.int32]"
 Weights: TypeAlias = "npt.NDArray[np.float64]"
 _UNSPACED = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"  # written without spaces
-_WORD = re.compile(r"\w+")
-_SIGN_OR_WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
-_ANY_UNSPACED = re.compile(f"[{_UNSPACED}]")
+_WORD = lazy_pattern(r"\w+")
+_SIGN_OR_WORD = lazy_pattern(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
+_ANY_UNSPACED = lazy_pattern(f"[{_UNSPACED}]")
 UNKNOWN = -1
 _PER_LENGTH = 0.2  # share that a whole stretch must hold more than a very short part of it
 
@@ -146,7 +146,7 @@ def _held(ids: Ids, weights: Weights, width: int) -> Weights:
     return np.cumsum(steps)[:-1]
 
 
-SPACE = re.compile(r"\s+")
+SPACE = lazy_pattern(r"\s+")
 _UNSEEN = "\u00ad\u200b\u200c\u200d\u2060\ufeff"  # soft hyphens, joiners, marks of zero width
 # Typographic variants that a reader takes for the same sign, and what no reader sees.
 _SAME = str.maketrans(
@@ -192,7 +192,7 @@ SIMILAR = 0.9
 NOT_EXACT = 0.999  # the most that is said of what is not there word for word
 LONGEST = 20_000  # characters of a quote that is looked for in this way
 # Signs around a place that may be of the quote.
-_BEFORE, _AFTER = re.compile(r"[^\w\s]+$"), re.compile(r"[^\w\s]+")
+_BEFORE, _AFTER = lazy_pattern(r"[^\w\s]+$"), lazy_pattern(r"[^\w\s]+")
 _TRIED = 4  # stretches that are aligned
 _AWAY = 32  # words by which the ends of a stretch are moved at most
 _LEAST_SHARE = 0.2  # of the quote's words, below which nothing is aligned
@@ -234,6 +234,8 @@ def most_similar(document: WordedText, quote: str, least: float = SIMILAR) -> Al
 
 
 def _by_words(ids: list[int], wanted: list[int], stretch: Stretch) -> tuple[int, int]:
+    from rapidfuzz.distance import Indel
+
     def likeness(first: int, last: int) -> float:
         return Indel.normalized_similarity(wanted, ids[first : last + 1])
 
@@ -242,6 +244,8 @@ def _by_words(ids: list[int], wanted: list[int], stretch: Stretch) -> tuple[int,
 
 
 def _by_signs(document: WordedText, target: str, first: int, last: int) -> Alignment:
+    from rapidfuzz import fuzz
+
     text, starts, ends = document.text, document.starts, document.ends
 
     def likeness(first: int, last: int) -> float:

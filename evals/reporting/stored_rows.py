@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from rag_assay.evals.annotations import AGREED, COUNTED, FILE
-from rag_assay.evals.judge_calibration import human_agreement
-from rag_assay.evals.judge_calibration.human_agreement import Rated, good_side, judged_cases, scored_by
-from rag_assay.evals.judge_calibration.judge_trials import labelled_pairs
 from rag_assay.evals.judging.contract import Judge
 from rag_assay.evals.judging.judge_metrics import JudgedScores
 from rag_assay.evals.reporting.limits import BIN_CHARACTERS, STATEMENTS
@@ -25,6 +22,8 @@ from rag_assay.warehouse.parquet import conform_rows, frame, read_parquet
 
 if TYPE_CHECKING:
     import duckdb
+
+    from rag_assay.evals.judge_calibration.human_agreement import Rated
 
 
 OF_CELL: schemas.Schema = {"cell": pl.String, "replicate": pl.Int64}
@@ -230,6 +229,8 @@ def stored_pairs(
 
     judgements: schema JUDGEMENTS with `judge`, `cell` and `cell_replicate`
     """
+    from rag_assay.evals.judge_calibration.human_agreement import scored_by
+
     rows: list[dict[str, Any]] = []
     rated = scored_by(people.rubrics, people.values) if people is not None and len(people.values) else []
     for name, judge in study.judges.items():
@@ -243,6 +244,9 @@ def stored_pairs(
 def _scored(
     name: str, judge: Judge, rated: list[Rated], judgements: pl.DataFrame, people: ScoresOfPeople
 ) -> Iterator[dict[str, Any]]:
+    from rag_assay.evals.judge_calibration import human_agreement
+    from rag_assay.evals.judge_calibration.human_agreement import good_side, judged_cases
+
     keys = people.cells.select("key", "cell", cell_replicate="replicate")
     questions = {question for one in rated for _, question in one.values}
     near = judgements.filter(pl.col("question_id").is_in(list(questions)))
@@ -259,6 +263,8 @@ def _scored(
 
 
 def _labelled(study: Study, name: str, judge: Judge, store: ArtifactStore) -> Iterator[dict[str, Any]]:
+    from rag_assay.evals.judge_calibration.judge_trials import labelled_pairs
+
     artifact = store.current("judge_cards", f"{study.study}.{name}")
     if artifact is None or not study.card_of(name).labels:
         return

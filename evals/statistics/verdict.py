@@ -15,15 +15,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from html import escape
 from statistics import median
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rag_assay.evals.metrics.costs import RunningCost
 from rag_assay.evals.statistics.comparison import Bounded, margin_of
 from rag_assay.evals.statistics.question_clusters import Clustering
 from rag_assay.evals.statistics.significance import FEWEST_CLUSTERS
 from rag_assay.evals.study.cells import AXES, varying_axes
-from rag_assay.evals.study.complexity import Simplicity
 from rag_assay.evals.study.sections import Prefer
+
+if TYPE_CHECKING:
+    from rag_assay.evals.study.complexity import Simplicity
 
 NAMED = 2  # tied cells that are named; the rest are counted
 FEW = 12  # clusters; with fewer, only large differences are found

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from rag_assay.assets.cleaning.folder_language import language_of as folder_language
 from rag_assay.assets.engine.stage import BuildContext
@@ -19,21 +20,9 @@ from rag_assay.evals.metrics import counts_passages, counts_tokens
 from rag_assay.evals.metrics.semantic_similarity import JUDGE as SIMILARITY_MODEL
 from rag_assay.evals.metrics.semantic_similarity import SemanticSimilarity
 from rag_assay.evals.metrics.token_budget import FEW_CHARACTERS, equal_budget
-from rag_assay.evals.query_transforms.entities import Entities
-from rag_assay.evals.query_transforms.hyde import Hyde
-from rag_assay.evals.query_transforms.keywords import Keywords
-from rag_assay.evals.question_sets.evidence import (
-    ground_truths_without_place,
-    similar_evidence,
-    without_place,
-)
-from rag_assay.evals.question_sets.evidence_resolution import Resolver
 from rag_assay.evals.question_sets.question_files import short_questions
 from rag_assay.evals.question_sets.readers import WrittenSet, read_set
 from rag_assay.evals.question_sets.readers.contract import SetFile
-from rag_assay.evals.retrieval.bm25 import RelevanceFeedback, word_searches
-from rag_assay.evals.retrieval.graph import Graph
-from rag_assay.evals.retrieval.passage_steps import Adaptive, GroupByDocument, Threshold
 from rag_assay.evals.study.chunk_windows import window_of
 from rag_assay.evals.study.grid import Grid, read_questions_of, written_questions
 from rag_assay.evals.study.registry import GENERATORS, JUDGES
@@ -55,49 +44,49 @@ MEASURED = "docs/proof.md"
 
 
 class _Loss(NamedTuple):
-    recipe: type[BaseModel]
+    recipe: str  # its place in `rag_assay.evals`
     applies: Callable[[Any], bool]
     words: str
 
 
 _LOSSES: Mapping[str, _Loss] = {
     "feedback": _Loss(
-        RelevanceFeedback,
+        "retrieval.bm25:RelevanceFeedback",
         lambda recipe: recipe.original < 0.85,
         "RM3 with `original: 0.5` lost 0.050 on SciFact and 0.022 on XQuAD; 0.9 lost nothing significant",
     ),
     "keywords": _Loss(
-        Keywords,
+        "query_transforms.keywords:Keywords",
         lambda recipe: recipe.by == "rules" and recipe.synonyms > 0,
         "one synonym for each keyword lost 0.027 on average, and 0.090 on CISI; `synonyms: 0` lost nothing",
     ),
     "entities": _Loss(
-        Entities,
+        "query_transforms.entities:Entities",
         lambda recipe: recipe.by == "rules" and recipe.keywords != "none",
         "a filter by keywords lost 0.071 on blog posts with tags; `keywords: none` lost nothing",
     ),
     "group_by_document": _Loss(
-        GroupByDocument,
+        "retrieval.passage_steps:GroupByDocument",
         lambda recipe: recipe.by == "sum",
         "sums favour long documents: 0.033 lost on blog posts, 0.055 on news; `by: best` lost nothing",
     ),
     "threshold": _Loss(
-        Threshold,
+        "retrieval.passage_steps:Threshold",
         lambda recipe: recipe.of == "best" and recipe.at_least > 0.4,
         "half of the best BM25 score lost 0.019 on Cranfield; `at_least: 0.3` lost nothing",
     ),
     "graph": _Loss(
-        Graph,
+        "retrieval.graph:Graph",
         lambda recipe: recipe.spread > 0.15,
         "`spread: 0.3` lost 0.005 on Cranfield behind `dense`; 0.1 lost nothing significant",
     ),
     "hyde": _Loss(
-        Hyde,
+        "query_transforms.hyde:Hyde",
         lambda recipe: recipe.by == "rules",
         "a template gained nothing on any collection (-0.0003 on average); it is a baseline for `by: llm`",
     ),
     "adaptive": _Loss(
-        Adaptive,
+        "retrieval.passage_steps:Adaptive",
         lambda recipe: recipe.min is not None and recipe.min < 10,
         "fewer than ten passages lost evidence: 0.102 on average with `min: 1` and `steepest`",
     ),
@@ -119,8 +108,9 @@ def _found(part: Any, place: Place) -> Iterator[Finding]:
 
 
 def _is_lost(loss: _Loss, written: Any) -> bool:
+    recipe = resolve_name(f"rag_assay.evals.{loss.recipe}")
     try:
-        return loss.applies(loss.recipe.model_validate(written or {}))
+        return loss.applies(recipe.model_validate(written or {}))
     except ValidationError:
         return False  # as in `graph: {of: …}`, a retriever; or a mistake, which is told elsewhere
 
@@ -369,6 +359,8 @@ def _models_of(study: Study) -> Iterator[tuple[Place, Model | None, str]]:
 
 
 def foreign_documents(study: Study, home: Home) -> Iterator[Finding]:
+    from rag_assay.evals.retrieval.bm25 import word_searches
+
     shares = document_languages(study, home)
     few = {code: share for code, share in shares.items() if code in FEW_CHARACTERS}
     if sum(few.values()) > FOREIGN:
@@ -398,6 +390,8 @@ def foreign_documents(study: Study, home: Home) -> Iterator[Finding]:
 
 
 def lost_evidence(study: Study, home: Home) -> list[str]:
+    from rag_assay.evals.question_sets.evidence_resolution import Resolver
+
     work = BuildContext(home)
     documents = [work.store.current("documents", source) for source in study.corpus.sources]
     inputs = [artifact for artifact in documents if artifact is not None]
@@ -418,6 +412,12 @@ def lost_evidence(study: Study, home: Home) -> list[str]:
 
 
 def _of_evidence(written: list[dict[str, Any]], rows: list[dict[str, Any]]) -> Iterator[str]:
+    from rag_assay.evals.question_sets.evidence import (
+        ground_truths_without_place,
+        similar_evidence,
+        without_place,
+    )
+
     n_pieces = sum(len(row["evidence"]) for row in rows)
     missing = [(row["question_id"], item) for row in rows for item in row["evidence"] if item["reason"]]
     if missing:

@@ -7,15 +7,17 @@ import shutil
 import sys
 from collections.abc import Callable
 from functools import wraps
-from typing import IO, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from rag_assay.evals.reporting.display import plain
 from rag_assay.orchestration.shutdown import STOPPED, stopped_sentence
 from rag_assay.warehouse.errors import AssayError, InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
 
 DONE, FAILED, WRONG_INPUT, GATE_FAILED = 0, 1, 2, 3
 WIDEST = 140
@@ -62,11 +64,15 @@ def width() -> int:
 
 def console(file: IO[str] | None = None, **options: Any) -> Console:
     """Return a console on which names, reasons and crawled text are text: never markup, never emoji."""
+    from rich.console import Console
+
     return Console(file=file, markup=False, highlight=False, emoji=False, **options)
 
 
 def text(words: str, style: str = "") -> Text:
     """Return words for a console, without control characters, which could move its cursor or forge lines."""
+    from rich.text import Text
+
     return Text(plain(words), style=style)
 
 

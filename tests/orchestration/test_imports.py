@@ -14,12 +14,25 @@ HEAVY = ["scipy.stats", "sentence_transformers", "torch", "litellm", "ragas", "l
 NUMBERS = ["polars", "numpy", "pyarrow"]
 HTTP = ["httpx", "httpcore"]
 DATA = [*HEAVY, *NUMBERS, *HTTP, "dagster", "scrapy", "duckdb"]
+LITTLE = ["regex", "rapidfuzz", "rag_assay.warehouse.remote.store"]
+BUILDING = [  # what stages build with, of which a look reads the identities only
+    f"rag_assay.{one}"
+    for one in (
+        "assets.cleaning.corpus",
+        "evals.human.queue",
+        "evals.judge_calibration.card",
+        "evals.judging.pairwise",
+        "evals.question_sets.alignment",
+        "evals.retrieval.query_runner",
+        "evals.statistics.board",
+    )
+]
 COMMANDS = {
     "assay --version": [*DATA, "pydantic", "yaml"],
-    "assay list": [*DATA, "rapidfuzz", "urllib.request"],
-    "assay check demo": DATA,
-    "assay verdict demo": [*HEAVY, *HTTP, "dagster", "scrapy", "lxml"],
-    "assay run demo --dry-run": [*HEAVY, "scrapy"],
+    "assay list": [*DATA, *LITTLE, "urllib.request"],
+    "assay check demo": [*DATA, *LITTLE],
+    "assay verdict demo": [*HEAVY, *HTTP, *LITTLE, *BUILDING, "dagster", "scrapy", "lxml"],
+    "assay run demo --dry-run": [*HEAVY, *BUILDING, "scrapy"],
     "rag_assay.orchestration.definitions, rag_assay.orchestration.driver": HEAVY,
 }
 """Command or modules -> libraries that neither they nor those before them import, in one process."""
@@ -62,6 +75,31 @@ def test_what_is_started_imports_what_it_uses(started: dict[str, list[str]], tmp
     found = json.loads(result.read_text())
     for (what, unused), loaded in zip(started.items(), found, strict=True):
         assert not set(unused) & set(loaded), what
+
+
+def test_a_crawl_imports_what_it_uses(tmp_path: Path) -> None:
+    source = {
+        "spider": "blog",
+        "start": ["https://blog.sample.example/"],
+        "mirror": "sample_site",
+        "delay": 0,
+    }
+    spec = tmp_path / "posts.json"
+    spec.write_text(json.dumps(source), encoding="utf-8")
+    code = (
+        f"import runpy, sys; sys.argv = ['crawlers', 'posts', '--spec', {str(spec)!r}]\n"
+        "try:\n    runpy.run_module('rag_assay.crawlers', run_name='__main__')\n"
+        "except SystemExit:\n    pass\n"
+        "unused = ('aiohttp', 'requests', 'dagster', 'httpx', 'pyarrow')\n"
+        "print([name for name in unused if name in sys.modules])"
+    )
+    environment = {**os.environ, "ASSAY_HOME": str(tmp_path / "var")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120, env=environment
+    )
+    crawled, unused = done.stdout.splitlines()
+    assert crawled.startswith("posts: finished; 13 new")
+    assert unused == "[]"
 
 
 def test_rouge_takes_the_stemmer_of_nltk_alone() -> None:

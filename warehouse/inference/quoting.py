@@ -13,6 +13,8 @@ import unicodedata
 from collections.abc import Sequence
 from functools import cache
 
+from rag_assay.warehouse.lazy_patterns import lazy_pattern
+
 _ALIKE = {
     "<": "＜﹤‹〈⟨❮❬⧼《«≪˂ᐸ𐒼",
     ">": "＞﹥›〉⟩❯❭⧽》»≫˃ᐳ",
@@ -41,28 +43,28 @@ _CLOSING_SQUARE = r"(?:\]|&rsqb;|&rbrack;|&#0*93;?|&#x0*5d;?|\\u005d|%5d)"
 _BETWEEN = r"(?:[^a-z0-9<>]|&[a-z]{2,6};|&#x?[0-9a-f]{1,6};|%[0-9a-f]{2}|\\u[0-9a-f]{4})"
 _NAME = rf"{_BETWEEN}{{0,3}}".join("passage")
 _BEGUN = "(?:" + "|".join(rf"{_BETWEEN}{{0,3}}".join("passages"[:n]) for n in range(8, 0, -1)) + ")?"
-_TAG = re.compile(
+_TAG = lazy_pattern(
     rf"(?P<open>{_ANGLE})(?=(?P<inside>{_BETWEEN}{{0,12}}"
     rf"(?:{_NAME}(?:{_BETWEEN}{{0,3}}s)?(?![a-z])|{_BEGUN}{_BETWEEN}{{0,3}}$)))"
     rf"(?P=inside)(?P<rest>[^<>]{{0,40}}?(?P<close>{_CLOSING_ANGLE}))?"
 )
-_MARKER = re.compile(
+_MARKER = lazy_pattern(
     rf"(?P<open>{_SQUARE})(?P<inside>[\s^#]*[0-9]{{1,3}}(?:[\s,;^–-]+[0-9]{{1,3}}){{0,20}}\s*)"
     rf"(?P<close>{_CLOSING_SQUARE})"
 )
-_CONTROL = re.compile(
+_CONTROL = lazy_pattern(
     r"(?<!<)<+(?:[|｜][^<>\n]{1,60}?[|｜]|/?(?:s|bos|eos|unk|pad|sys|(?:start|end)_of_turn))>+"
     r"|\[/?(?:inst|system_prompt|available_tools|tool_calls|tool_results)\]",
     re.IGNORECASE,
 )
-_UNSEEN = re.compile(
+_UNSEEN = lazy_pattern(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
     "\U000e0000-\U000e007f]"
 )
-_UNSEEN_IN_TAGS = re.compile(f"{_UNSEEN.pattern}|[\u00ad\u180e\u200c\u200d\u034f\ufe00-\ufe0f]")
-_UNSEEN_IN_FRAMES = re.compile(f"{_UNSEEN.pattern}|[\u00ad\u200c\u200d]")  # which frames leave out
+_UNSEEN_IN_TAGS = lazy_pattern(f"{_UNSEEN.pattern}|[\u00ad\u180e\u200c\u200d\u034f\ufe00-\ufe0f]")
+_UNSEEN_IN_FRAMES = lazy_pattern(f"{_UNSEEN.pattern}|[\u00ad\u200c\u200d]")  # which frames leave out
 _IN_ATTRIBUTES = str.maketrans('"<>', "'()")
-_BLANK = re.compile(r"\s+")
+_BLANK = lazy_pattern(r"\s+")
 
 
 def quote_text(text: str) -> str:

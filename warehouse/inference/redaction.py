@@ -15,6 +15,7 @@ from urllib.parse import quote, quote_plus, unquote, unquote_plus, urlsplit
 
 from rag_assay.warehouse.encodable import encodable
 from rag_assay.warehouse.json_encoder import json_encoder
+from rag_assay.warehouse.lazy_patterns import lazy_pattern
 
 LONGEST = 400  # characters of a reason
 SHORTEST = 6  # characters of a secret; a shorter one stands in too many words
@@ -26,14 +27,14 @@ _known: dict[str, None] = {}  # secrets from elsewhere than the environment, in 
 
 _LOGGERS = frozenset({"assay", "httpcore", "httpx", "LiteLLM", "openai", "urllib3"})
 
-_KEY_SHAPES = re.compile(
+_KEY_SHAPES = lazy_pattern(
     r"""\b(?:sk|pk|gsk|hf|xai|AIza)[-_]?[\w*-]{12,}      # the usual shapes of keys, also masked ones
       | (?<=Bearer\s)\S+
       | (?<=://)[^/@\s]+(?=@)                            # credentials in a URL
       | (?<=key=)[^&\s]+""",
     re.VERBOSE,
 )
-_IN_URLS = re.compile(  # its repeats are bounded, for a text may be anything
+_IN_URLS = lazy_pattern(  # its repeats are bounded, for a text may be anything
     r"""(?P<kept>://(?:[^\s/]{0,200}hook[^\s/]{0,200}/  # anyone who knows it can post there
                   | [^\s/]{1,200}/(?:[^\s?\#'"]{0,500}/)?(?:web)?hooks?/))[^\s'"`<>]+
       | (?P<name>(?i:[?&;][\w.-]{0,60}(?:token|secret|passw(?:or)?d|pwd|auth|credential|sig|signature)=))
@@ -41,13 +42,13 @@ _IN_URLS = re.compile(  # its repeats are bounded, for a text may be anything
       | (?P<before>://[^\s?\#'"]{0,500}/)(?=\w*[A-Z])(?=\w*[a-z])(?=\w*\d)\w{24,}(?![\w.-])""",
     re.VERBOSE | re.ASCII,
 )
-_SECRET_NAME = re.compile(
+_SECRET_NAME = lazy_pattern(
     r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|(?:^|_)(?:PASS|PAT))(?:_?\d+)?$",
     re.IGNORECASE,
 )
-_SECRET_PARAMETER = re.compile(r"key|token|secret|passw|pwd|auth|credential|sig|code", re.IGNORECASE)
-_RANDOM = re.compile(r"(?=\w*\d)(?=\w*[A-Za-z])\w{12,}", re.ASCII)
-_WORDS = re.compile(r"[\W\d_]+|[^\W\d_]+(?:[-_ ./][^\W\d_]+)*")
+_SECRET_PARAMETER = lazy_pattern(r"key|token|secret|passw|pwd|auth|credential|sig|code", re.IGNORECASE)
+_RANDOM = lazy_pattern(r"(?=\w*\d)(?=\w*[A-Za-z])\w{12,}", re.ASCII)
+_WORDS = lazy_pattern(r"[\W\d_]+|[^\W\d_]+(?:[-_ ./][^\W\d_]+)*")
 
 
 def without_key(text: str) -> str:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rag_assay.warehouse.paths import REMOTE, Home, remote_url, scratch_of
-from rag_assay.warehouse.remote.artifacts import RemoteArtifacts
-from rag_assay.warehouse.remote.mirror import Mirror
-from rag_assay.warehouse.remote.store import RemoteStore
+
+if TYPE_CHECKING:
+    from rag_assay.warehouse.remote.artifacts import RemoteArtifacts
+    from rag_assay.warehouse.remote.mirror import Mirror
+    from rag_assay.warehouse.remote.store import RemoteStore
 
 
 def remote_of(home: Home) -> RemoteStore | None:
@@ -20,6 +23,8 @@ def remote_of(home: Home) -> RemoteStore | None:
 
 @lru_cache(maxsize=8)
 def _opened(url: str) -> RemoteStore:
+    from rag_assay.warehouse.remote.store import RemoteStore
+
     return RemoteStore(url)
 
 
@@ -31,6 +36,8 @@ def artifacts_of(home: Home) -> RemoteArtifacts | None:
 
 @lru_cache(maxsize=8)
 def _artifacts(url: str, home: Home) -> RemoteArtifacts:
+    from rag_assay.warehouse.remote.artifacts import RemoteArtifacts
+
     return RemoteArtifacts(home, _opened(url))
 
 
@@ -47,4 +54,6 @@ def mirror_over(path: Path) -> Mirror | None:
 
 @lru_cache(maxsize=8)
 def _mirror(url: str, home: Home) -> Mirror:
+    from rag_assay.warehouse.remote.mirror import Mirror
+
     return Mirror(home, _opened(url))

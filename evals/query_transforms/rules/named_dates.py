@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple, cast
 
 from rag_assay.evals.retrieval.question_words import MAX_READ, Language, words
 from rag_assay.evals.word_lists import alternation, groups, numbered, table
+from rag_assay.warehouse.lazy_patterns import lazy_pattern
 
 Unit = Literal["day", "week", "month", "year", "season"]
 
@@ -29,7 +30,7 @@ _END = r"(?=\s*(?:$|[?.!,;]))"
 _BEFORE_THAT = rf"(?:{_EARLIER})(?:\s+(?:that|this|then))?"
 _AFTER_THAT = rf"(?:{_LATER})(?:\s+(?:that|this|then))?"
 _LED = r"(?:(?:am|an dem|im|in dem|in der|in den|in|on|at)\s+)?(?:(?:die|der|das|den|dem|the)\s+)?"
-_STEP = re.compile(
+_STEP = lazy_pattern(
     rf"""\b(?P<led>{_LED})(?:
         (?:(?P<count>\d{{1,2}}|\w+)\s+)??(?P<unit>{_ANY_UNIT})\s+(?:(?P<back>{_BEFORE_THAT})|(?P<on>{_AFTER_THAT}))
         |(?:(?P<previous>vorige[nmrs]?|vorherige[nmrs]?|vorangegangene[nmrs]?|previous|preceding)
@@ -38,7 +39,7 @@ _STEP = re.compile(
     ){_END}""",
     re.IGNORECASE | re.VERBOSE,
 )
-_BARE = re.compile(rf"^\W*(?:(?P<back>{_BEFORE_THAT})|(?P<on>{_AFTER_THAT}))\W*$", re.IGNORECASE)
+_BARE = lazy_pattern(rf"^\W*(?:(?P<back>{_BEFORE_THAT})|(?P<on>{_AFTER_THAT}))\W*$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

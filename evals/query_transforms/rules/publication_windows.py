@@ -14,12 +14,13 @@ from typing import Literal, NamedTuple
 from rag_assay.evals.query_transforms.rules.named_dates import Dated, day_of, find_dates
 from rag_assay.evals.retrieval.question_words import MAX_READ, stop_words, words
 from rag_assay.evals.word_lists import LANGUAGES, alternation, entries
+from rag_assay.warehouse.lazy_patterns import lazy_pattern
 
 VERB_REACH, NOUN_REACH, AFTER_REACH, FINAL_REACH = 6, 8, 3, 12  # words between a cue and its date, at most
 
 
 def _cue(pattern: str, group: str) -> re.Pattern[str]:
-    return re.compile(pattern.format(alternation("publishing", group)), re.IGNORECASE)
+    return lazy_pattern(pattern.format(alternation("publishing", group)), re.IGNORECASE)
 
 
 def _words_for(*groups: str) -> re.Pattern[str]:
@@ -28,7 +29,7 @@ def _words_for(*groups: str) -> re.Pattern[str]:
     for group in groups:
         english, german = (alternation("publishing", group, language) for language in LANGUAGES)
         found.append(rf"{english}|\w*(?:{german})(?:e[nrs]?|n|s|en)?")
-    return re.compile("|".join(found), re.IGNORECASE)
+    return lazy_pattern("|".join(found), re.IGNORECASE)
 
 
 _PUBLISHING, _CONTENT = _cue("{}", "publishing"), _cue("{}", "content")
@@ -135,7 +136,7 @@ _ORIGIN = _cue(r"\b(?:{})" + _ARTICLES, "origins")
 _PAIRED = _cue(r"\b(?:{})(?:\s+(?:the|dem|der|den|years?|jahr\w*))*\s*$", "pairing")  # "between" …
 _JOINING = _cue(r"^\s*(?:–|-|{})\s*(?:the\s+|zum\s+|dem\s+)?$", "joining")  # … "and"
 _EDGES = "|".join(alternation("publishing", group) for group in ("ends", "beginnings", "middles"))
-_EDGE = re.compile(rf"\s+(?:the\s+)?(?P<edge>{_EDGES})(?:\s+(?:of|des|von))?$", re.IGNORECASE)
+_EDGE = lazy_pattern(rf"\s+(?:the\s+)?(?P<edge>{_EDGES})(?:\s+(?:of|des|von))?$", re.IGNORECASE)
 _LATE, _EARLY = frozenset(entries("publishing", "ends")), frozenset(entries("publishing", "beginnings"))
 _NEGATION, _ONWARDS = _cue(r"\b(?:{})\s+$", "negations"), _cue(r"^\s*(?:{})", "onwards")
 

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from rag_assay.evals.question_sets.question_files import read_yaml
-from rag_assay.evals.question_sets.readers.autorag import corpus_of, is_autorag, read_autorag
-from rag_assay.evals.question_sets.readers.beir import read_beir
-from rag_assay.evals.question_sets.readers.contract import Row, SetFile, whole_json
-from rag_assay.evals.question_sets.readers.file_rows import file_rows
-from rag_assay.evals.question_sets.readers.squad import read_squad
-from rag_assay.evals.question_sets.readers.table import (
-    parquet_rows,
-    read_csv,
-    read_jsonl,
-    read_lines,
-    read_objects,
-    read_parquet_questions,
-)
+from rag_assay.evals.question_sets.readers.contract import Row, SetFile
 from rag_assay.warehouse.arrow_files import arrow_files
 from rag_assay.warehouse.errors import InputError
 
@@ -58,6 +46,8 @@ def suffix_of(path: Path) -> str:
 
 
 def files_of(source: WrittenSet) -> list[Path]:
+    from rag_assay.evals.question_sets.readers.autorag import corpus_of
+
     if source.form == "autorag" or (source.form is None and suffix_of(source.file.path) == ".parquet"):
         return [one for one in (source.file.path, corpus_of(source.file.path)) if one.is_file()]
     return arrow_files(source.file.path) if source.file.path.is_dir() else [source.file.path]
@@ -73,42 +63,18 @@ def read_set(source: WrittenSet) -> list[Row]:
 def _read(source: WrittenSet) -> list[Row]:
     file, form = source.file, source.form
     if source.split is not None:
+        from rag_assay.evals.question_sets.readers.beir import read_beir
+
         return read_beir(file.path, source.split, file.name)
     kind = "arrow" if file.path.is_dir() else SUFFIXES.get(suffix_of(file.path), "yaml")
     if form == "ragas":
         kind = kind if kind in {"csv", "json", "parquet", "arrow"} else "jsonl"
-    return _READERS[kind if form in {None, "ragas"} else str(form)](
-        file, "ragas" if form == "ragas" else None
-    )
+    kind = kind if form in {None, "ragas"} else str(form)
+    if kind == "yaml":
+        return read_yaml(file.path)
+    from rag_assay.evals.question_sets.readers.forms import READERS
 
-
-def _of_parquet(file: SetFile, form: str | None) -> list[Row]:
-    if form is None and is_autorag(parquet_rows(file.path).columns):
-        return read_autorag(file)
-    return read_parquet_questions(file, form)
-
-
-def _of_json(file: SetFile, form: str | None) -> list[Row]:
-    data = whole_json(file.path)
-    if isinstance(data, list):
-        return read_objects(data, file, form)
-    if form is None and isinstance(data, dict) and "data" in data:
-        return read_squad(data, file)
-    what = "a SQuAD file (an object with `data`), or a list of questions"
-    raise InputError(f"{file.path}: expected {what}, not {type(data).__name__}")
-
-
-_READERS: dict[str, Callable[[SetFile, str | None], list[Row]]] = {
-    "yaml": lambda file, _: read_yaml(file.path),
-    "lines": lambda file, _: read_lines(file),
-    "jsonl": read_jsonl,
-    "csv": read_csv,
-    "json": _of_json,
-    "parquet": _of_parquet,
-    "arrow": lambda file, form: read_objects([row for _, row in file_rows(file.path)], file, form),
-    "squad": lambda file, _: read_squad(whole_json(file.path), file),
-    "autorag": lambda file, _: read_autorag(file),
-}
+    return READERS[kind](file, "ragas" if form == "ragas" else None)
 
 
 def _only_of_pages(row: Row) -> Row:

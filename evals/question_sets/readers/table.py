@@ -11,7 +11,6 @@ from typing import Any
 
 import polars as pl
 
-from rag_assay.crawlers.readers.table import delimiter
 from rag_assay.evals.question_sets.readers.contract import (
     MAX_ROWS,
     QuestionRecord,
@@ -70,6 +69,8 @@ def csv_objects(
 
 
 def csv_rows(path: Path) -> Iterator[tuple[str, list[str] | str]]:
+    from rag_assay.crawlers.readers.table import delimiter
+
     text = "".join(f"{line}\n" for _, line in lines_of_file(path))
     for line, row in rows_of_text(text, delimiter(path, text.partition("\n")[0])):
         yield str(line), row

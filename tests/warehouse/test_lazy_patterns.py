@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import copy
+import gc
+import pkgutil
+import re
+from importlib import import_module
+
+import pytest
+
+import rag_assay
+from rag_assay.warehouse import lazy_patterns
+from rag_assay.warehouse.lazy_patterns import lazy_pattern
+
+
+def _modules_with_patterns() -> list[str]:
+    found = []
+    for one in pkgutil.walk_packages(rag_assay.__path__, "rag_assay."):
+        spec = one.module_finder.find_spec(one.name, None)  # type: ignore[call-arg]
+        text = spec.loader.get_source(one.name) if spec and spec.loader else ""  # type: ignore[attr-defined]
+        if "import lazy_pattern" in (text or ""):
+            found.append(one.name)
+    return found
+
+
+def test_every_lazy_pattern_compiles() -> None:
+    for name in _modules_with_patterns():
+        import_module(name)
+    patterns = [one for one in gc.get_objects() if type(one) is lazy_patterns._LazyPattern]
+    assert len(patterns) > 50
+    assert all(isinstance(one.flags, int) for one in patterns)
+
+
+def test_a_pattern_is_compiled_where_it_is_first_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[str] = []
+    monkeypatch.setattr(
+        lazy_patterns.re,
+        "compile",
+        lambda text, flags=0: (compiled.append(text), re._compiler.compile(text, flags))[1],  # type: ignore[attr-defined]
+    )
+    word = lazy_pattern(r"(?P<word>\w+)!", re.IGNORECASE)
+    assert word.pattern == r"(?P<word>\w+)!"
+    copy.copy(word)
+    assert compiled == []
+    assert word.findall("a! b c!") == ["a", "c"]
+    assert (word.groupindex["word"], bool(word.flags & re.IGNORECASE)) == (1, True)
+    assert word.sub("", "a! b") == " b"
+    assert len(compiled) == 1
+
+
+def test_a_mistake_in_a_pattern_is_told_at_its_use() -> None:
+    broken = lazy_pattern("(")
+    with pytest.raises(re.error, match="unterminated"):
+        broken.search("text")
