@@ -106,9 +106,9 @@ class PinnedArtifacts(StillArtifacts):
         super().__init__(home)
         self.pins = pins
 
-    def current(self, stage: str, key: str) -> Artifact | None:
+    def _look_up(self, stage: str, key: str) -> Artifact | None:
         identity = self.pins.get(stage, {}).get(key)
-        return super().current(stage, key) if identity is None else self.find(stage, identity)
+        return super()._look_up(stage, key) if identity is None else self.find(stage, identity)
 
     def are_of_now(self) -> bool:
         now = StillArtifacts(self.home)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
@@ -165,12 +166,13 @@ class Study(BuildHalf):
         return found
 
     def every_cell(self) -> list[Cell]:
+        reading = [name for name in self.generators if self.reads(name) == "ranking"]
+        restrictions = {name: self._restriction(name) for name in reading}
+        samples = {name: self._sample(name) for name in (*reading, NO_GENERATOR)}
         grid = [
-            Cell(self.study, chunking, embedder, retriever, generator, self._sample(generator))
-            for chunking in self.chunkings
-            for embedder in self.embedders
-            for retriever in self.retrievers
-            for generator in self._generators_of(chunking, embedder, retriever)
+            Cell(self.study, *place, generator, samples[generator])
+            for place in product(self.chunkings, self.embedders, self.retrievers)
+            for generator in self._generators_of(place, restrictions)
         ]
         others = [
             replace(
@@ -178,15 +180,19 @@ class Study(BuildHalf):
                 is_system=generator in self.systems,
             )
             for generator in self.generators
-            if self.reads(generator) != "ranking"
+            if generator not in restrictions
         ]
         return grid + others
 
-    def _generators_of(self, *place: str) -> list[str]:
-        """Return the generators of a ranking, last `none` for its rankings alone."""
-        reading = [name for name in self.generators if self.reads(name) == "ranking"]
-        allowed = [name for name in reading if self._restriction(name).allows(*place)]
-        by_rankings = any(self._restriction(name).others == "rankings" for name in {*reading} - {*allowed})
+    def _generators_of(
+        self, place: tuple[str, str, str], restrictions: Mapping[str, sections.Restriction]
+    ) -> list[str]:
+        """Return the generators of a ranking, last `none` for its rankings alone.
+
+        restrictions: of all generators that read rankings
+        """
+        allowed = [name for name, one in restrictions.items() if one.allows(*place)]
+        by_rankings = any(restrictions[name].others == "rankings" for name in {*restrictions} - {*allowed})
         is_alone = by_rankings or self.systems.keys() >= self.generators.keys()
         return [*allowed, *([NO_GENERATOR] if is_alone else [])]
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rag_assay.warehouse.artifacts import Artifact, ArtifactStore, StillArtifacts
 from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.study_records import PinnedArtifacts
 
 
 def test_what_was_found_stays_until_it_is_refreshed(tmp_path: Path) -> None:
@@ -45,3 +46,15 @@ def test_what_it_sets_aside_is_there_no_longer(tmp_path: Path) -> None:
         other,
         None,
     ]
+
+
+def test_what_a_finished_run_pinned_is_looked_up_once_too(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    store, pinned = ArtifactStore(home), PinnedArtifacts(home, {"chunks": {"c.a": "1"}})
+    first = store.commit(Artifact("chunks", "c.a", "1", "v1"))
+    store.commit(Artifact("chunks", "c.a", "2", "v2"))
+    assert pinned.current("chunks", "c.a") == first
+    store.set_aside(first)
+    assert pinned.current("chunks", "c.a") == first
+    pinned.refresh()
+    assert pinned.current("chunks", "c.a") is None
