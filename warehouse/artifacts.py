@@ -211,7 +211,7 @@ class ArtifactStore:
         return _below(self.home.root, "pointers", stage, f"{key}.json")
 
 
-@lru_cache(maxsize=8_192)
+@lru_cache(maxsize=16_384)
 def _below(folder: Path, *names: str) -> Path:
     return folder.joinpath(*names)
 

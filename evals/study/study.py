@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
 from functools import cached_property
 from itertools import product
@@ -167,12 +167,11 @@ class Study(BuildHalf):
 
     def every_cell(self) -> list[Cell]:
         reading = [name for name in self.generators if self.reads(name) == "ranking"]
-        restrictions = {name: self._restriction(name) for name in reading}
         samples = {name: self._sample(name) for name in (*reading, NO_GENERATOR)}
         grid = [
             Cell(self.study, *place, generator, samples[generator])
             for place in product(self.chunkings, self.embedders, self.retrievers)
-            for generator in self._generators_of(place, restrictions)
+            for generator in self._generators_of(place, reading)
         ]
         others = [
             replace(
@@ -180,19 +179,22 @@ class Study(BuildHalf):
                 is_system=generator in self.systems,
             )
             for generator in self.generators
-            if generator not in restrictions
+            if generator not in samples
         ]
         return grid + others
 
-    def _generators_of(
-        self, place: tuple[str, str, str], restrictions: Mapping[str, sections.Restriction]
-    ) -> list[str]:
+    def _generators_of(self, place: tuple[str, str, str], reading: list[str]) -> list[str]:
         """Return the generators of a ranking, last `none` for its rankings alone.
 
-        restrictions: of all generators that read rankings
+        reading: all generators that read rankings
         """
-        allowed = [name for name, one in restrictions.items() if one.allows(*place)]
-        by_rankings = any(restrictions[name].others == "rankings" for name in {*restrictions} - {*allowed})
+        left_out = {
+            name: one
+            for name in reading
+            if (one := self.restrict.get(name)) is not None and not one.allows(*place)
+        }
+        allowed = [name for name in reading if name not in left_out]
+        by_rankings = any(one.others == "rankings" for one in left_out.values())
         is_alone = by_rankings or self.systems.keys() >= self.generators.keys()
         return [*allowed, *([NO_GENERATOR] if is_alone else [])]
 
