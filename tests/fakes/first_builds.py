@@ -66,5 +66,8 @@ class FirstBuild:
         }
         if b"api_base" in bench.study.path.read_bytes():
             return None
-        documents = [bench.artifact("documents", name).data_version for name in bench.study.corpus.sources]
+        documents = [
+            sha256_bytes((bench.folder("documents", name) / "documents.parquet").read_bytes())
+            for name in bench.study.corpus.sources
+        ]
         return digest([read, documents, list(names), str(JUDGES._built_in), os.environ.get("ASSAY_MODELS")])
