@@ -10,6 +10,7 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Iterable, Mapping
+from functools import cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ _PIN = re.compile(r"([A-Za-z0-9._-]+)==([^\s\\;]+)")
 _DIGEST = re.compile(r" +--hash=sha256:([0-9a-f]{64})(?: \\)?")
 
 
+@cache
 def closure() -> dict[str, Distribution]:
     """Return what the project needs at run time: normalised name -> what is installed of it.
 
@@ -158,6 +160,7 @@ def bill_of_materials() -> dict[str, Any]:
     }
 
 
+@cache
 def _purl(installed: Distribution) -> str:
     return f"pkg:pypi/{canonicalize_name(installed.name)}@{installed.version}"
 

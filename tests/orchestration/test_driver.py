@@ -288,31 +288,6 @@ def test_second_driver_waits_for_the_first(assay_home: Home, study_path: Path) -
     process.wait()
 
 
-def test_cell_that_cannot_be_run_stays_on_the_leaderboard_without_values(
-    assay_home: Home, study_path: Path, edit: Callable[[str, str], Study]
-) -> None:
-    library = study_path.parent / "texts" / "library.txt"
-    library.write_text(library.read_text() * 30)
-    study = edit("  t16:", "  t400: {tokens: {size: 400}}\n  t16:")
-    report = Driver(study, assay_home).run()
-    stages = {stage.stage: stage for stage in report.stages}
-    assert not report.ok
-    assert "longer than the 256 tokens" in stages["embeddings"].failed["town.t400.minilm"]
-    assert set(stages["scores"].left_out) == {
-        f"town.t400.minilm.{name}.quote" for name in ("words", "meaning")
-    }
-    assert built(report)["leaderboard"] == 1, "the other cells go on"
-    sql = "SELECT chunking, n, coverage, count(value), max(rank) FROM current_leaderboard "
-    sql += "WHERE metric = 'ndcg@10' "
-    assert rows(assay_home, sql + "GROUP BY ALL ORDER BY 1") == [
-        ("t16", 2, 1.0, 2, 1),
-        ("t400", 2, 0.0, 0, None),
-    ]
-    mended = Driver(edit("max_tokens: 256", "max_tokens: 512"), assay_home).run()
-    assert mended.ok
-    assert rows(assay_home, sql + "AND chunking = 't400' GROUP BY ALL")[0][3] == 2
-
-
 def test_a_budget_is_what_all_stages_of_a_run_spend_together(finished: Finished) -> None:
     # Each call costs 0.15 USD, so that two of them spend the budget; the cells would make six.
     with FakeOpenAI(

@@ -142,15 +142,13 @@ def test_while_a_paid_server_is_waited_for(finished: Finished, monkeypatch: pyte
         running.run_again()
 
 
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGHUP, -signal.SIGHUP)]
-)
-def test_while_another_run_is_waited_for(finished: Finished, number: signal.Signals, code: int) -> None:
-    with locked(finished.home):
-        running = Running(finished.path, finished.home)
-        running.until(lambda: running.has_said("waiting for another run"))
-        running.process.send_signal(number)
-        assert running.process.wait(60) == code
+def test_while_another_run_is_waited_for(finished: Finished) -> None:
+    for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGHUP, -signal.SIGHUP)):
+        with locked(finished.home):
+            running = Running(finished.path, finished.home)
+            running.until(partial(running.has_said, "waiting for another run"))
+            running.process.send_signal(number)
+            assert running.process.wait(60) == code
     running.run_again()
 
 
@@ -164,20 +162,20 @@ def test_with_nohup_it_outlives_its_terminal(finished: Finished) -> None:
     assert running.process.wait(100) == 0, running.said.read_text()
 
 
-@pytest.mark.parametrize(
-    ("stage", "number"),
-    [("rankings", signal.SIGHUP), ("answers", signal.SIGTERM), ("leaderboard", signal.SIGINT)],
-)
-def test_in_a_stage(finished: Finished, stage: str, number: signal.Signals) -> None:
+def test_in_a_stage(finished: Finished) -> None:
+    """Each run goes on where the one before was stopped."""
     finished.edit("passages: 2", "passages: 1")
-    running = Running(finished.path, finished.home)
-    running.until(lambda: running.has_said(f" {stage} "))
-    if number is signal.SIGHUP:  # of a terminal that is closed: the system ends it
-        running.process.send_signal(number)
-        assert running.process.wait(60) == -number
-        assert wait_until(lambda: not of_home(finished.home.root)), of_home(finished.home.root)
-    else:
-        running.stop(number)
+    finished.edit("words: {bm25: {k: 5}}", "words: {bm25: {k: 4}}")
+    stops = {"rankings": signal.SIGHUP, "answers": signal.SIGTERM, "leaderboard": signal.SIGINT}
+    for stage, number in stops.items():
+        running = Running(finished.path, finished.home)
+        running.until(partial(running.has_said, f" {stage} "))
+        if number is signal.SIGHUP:  # of a terminal that is closed: the system ends it
+            running.process.send_signal(number)
+            assert running.process.wait(60) == -number
+            assert wait_until(lambda: not of_home(finished.home.root)), of_home(finished.home.root)
+        else:
+            running.stop(number)
     running.run_again()
 
 

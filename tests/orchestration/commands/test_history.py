@@ -77,16 +77,12 @@ def test_a_line_a_change_and_none_for_an_unchanged_run(finished: Finished) -> No
 
 
 def backfilled(study: Study, stage: str, instance: dg.DagsterInstance) -> str:
-    """Materialize a stage's partitions as a backfill of the UI does; return the last run."""
+    """Materialize those of a stage's partitions that changed as a backfill of the UI does; return the run."""
     job = definitions_of([study]).resolve_implicit_global_asset_job_def()
-    keys = {"rankings": study.rankings(), "answers": study.runs(), "scores": study.runs()}.get(stage)
-    run = ""
-    for key in sorted(one if isinstance(one, str) else one.key for one in keys or [study.study]):
-        done = job.execute_in_process(
-            instance=instance, asset_selection=[dg.AssetKey(stage)], partition_key=key
-        )
-        run = done.run_id
-    return run
+    words = "town.t16.minilm.words"
+    key = {"rankings": words, "answers": f"{words}.quote", "scores": f"{words}.quote"}.get(stage, "town")
+    done = job.execute_in_process(instance=instance, asset_selection=[dg.AssetKey(stage)], partition_key=key)
+    return done.run_id
 
 
 def test_whatever_run_wrote_the_report_wrote_the_line_once(finished: Finished) -> None:

@@ -128,9 +128,23 @@ def test_a_failed_cell_is_red_the_good_ones_are_there_and_a_second_run_does_what
     )
     assert grid_of(study, "embeddings") == {"good": {"town.t16.minilm"}, "failed": {"town.t400.minilm"}}
     assert grid_of(study, "leaderboard") == {"good": {"town"}, "failed": set()}, "the others are compared"
-    assert built_in(launch(study)) == {}, "what fails again is all that is tried"
+    values = "SELECT chunking, n, coverage, count(value), max(rank) FROM current_leaderboard "
+    values += "WHERE metric = 'ndcg@10' GROUP BY ALL ORDER BY 1"
+    with connect(assay_home.database) as connection:
+        found = connection.execute(values).fetchall()
+    assert found == [("t16", 2, 1.0, 2, 1), ("t400", 2, 0.0, 0, None)], "cells that failed have no values"
+    report = Driver(study, assay_home).run()
+    stages = {stage.stage: stage for stage in report.stages}
+    assert not report.ok
+    assert not any(stage.built for stage in report.stages), "what fails again is all that is tried"
+    assert "longer than the 256 tokens" in stages["embeddings"].failed["town.t400.minilm"]
+    assert set(stages["scores"].left_out) == {
+        f"town.t400.minilm.{name}.quote" for name in ("words", "meaning")
+    }
     mended = edit("max_tokens: 256", "max_tokens: 512")
     assert launch(mended).success
+    with connect(assay_home.database) as connection:
+        assert [row[:4] for row in connection.execute(values).fetchall()][1] == ("t400", 2, 1.0, 2)
     assert grid_of(mended, "embeddings")["failed"] == set()
     assert grid_of(mended, "answers") == {"good": {cell.key for cell in mended.runs()}, "failed": set()}
 
