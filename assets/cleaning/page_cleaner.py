@@ -29,9 +29,11 @@ from rag_assay.assets.cleaning.outline import OutlineBuilder
 from rag_assay.assets.cleaning.page_facts import page_facts
 from rag_assay.assets.cleaning.pdf import clean_pdf
 from rag_assay.assets.cleaning.source_code import clean_source
+from rag_assay.assets.cleaning.subtitles import clean_subtitles
 from rag_assay.assets.cleaning.text_files import clean_beir, clean_markdown, clean_rst, clean_text
 from rag_assay.assets.cleaning.tree import Element, parse_page
 from rag_assay.assets.cleaning.unicode import collapse_whitespace, count_words, repair_encoding, tidy
+from rag_assay.assets.cleaning.xml_files import clean_xml
 from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.extras import MissingPackageError
 from rag_assay.warehouse.identity import digest
@@ -155,6 +157,12 @@ _FILES: dict[str, tuple[str, Callable[[bytes, str | None], DocumentDraft]]] = {
     "text/tab-separated-values": ("table", clean_table),
     "text/x-python": ("source code", clean_source),
     "text/x-source": ("source code", clean_source),
+    "text/x-toml": ("source code", clean_source),
+    "text/x-yaml": ("source code", clean_source),
+    **dict.fromkeys(("application/x-subrip", "text/vtt"), ("subtitles", clean_subtitles)),
+    **dict.fromkeys(
+        ("application/xml", "text/xml", "application/rss+xml", "application/atom+xml"), ("XML", clean_xml)
+    ),
 }
 _OF_AN_ACT = frozenset({"version", "meta", "journal"})
 

@@ -52,15 +52,33 @@ _SHELL = re.compile(r"(?P<indent>[ \t]*)(?P<name>[\w.-]+)[ \t]*\(\)[ \t]*\{?[ \t
 _LINE = 1000  # longer lines define no section: minified code has no structure
 
 
+_KEY = re.compile(
+    r"(?P<indent> *)(?P<items>(?:- +)*)(?P<name>[^\s:#&*!|>'\"%@`{}\[\],][^\n:#]{0,200}?) *:"
+    r"(?P<value>[ \t].*)?"
+)
+_BLOCK = re.compile(r"[^#]*[|>][-+0-9]{0,2}[ \t]*(?:#.*)?")  # of the value of a key whose text follows
+_TABLE = re.compile(r"(?m)^[ \t]*\[\[?([^\[\]\n#=]{1,200})\]\]?[ \t]*(?:#.*)?$")
+
+
 def clean_source(body: bytes, content_type: str | None) -> DocumentDraft:
-    """Return source code unchanged, with sections: for Python from the syntax tree; for other languages from
-    the lines that define a class, function, type or table, nested by indentation.
+    """Return source code unchanged, with sections: for Python from the syntax tree; for YAML the keys of
+    mappings and lists, for TOML the tables; for other languages the lines that define a class, function, type
+    or table, nested by indentation.
     """
     text = tidy(repair_encoding(decode_text(body, content_type)))
     if not text:
         raise UnusablePage("the file is empty")
-    is_python = "x-python" in (content_type or "")
-    headings = list(_python(text) if is_python and len(text) <= _MOST else ()) or list(_by_lines(text))
+    kind = (content_type or "").partition(";")[0].rpartition("-")[2]
+    if kind == "yaml":
+        headings = list(_keys(text))
+    elif kind == "toml":
+        headings = [
+            Heading(found[1].strip(), found[1].count(".") + 1, found.start())
+            for found in _TABLE.finditer(text)
+        ]
+    else:
+        is_parsed = kind == "python" and len(text) <= _MOST
+        headings = list(_python(text) if is_parsed else ()) or list(_by_lines(text))
     return DocumentDraft(
         text=text,
         title=_first_comment(text)[:_TITLE] or None,
@@ -104,6 +122,28 @@ def _by_lines(text: str) -> Iterator[Heading]:
     for line in text.split("\n"):
         if line.strip() and len(line) <= _LINE and (heading := _heading(line, start)):
             yield heading
+        start += len(line) + 1
+
+
+def _keys(text: str) -> Iterator[Heading]:
+    """Yield the keys of YAML below which further lines stand, but none within a text of several lines."""
+    start, deepest = 0, None
+    waiting: Heading | None = None
+    for line in text.split("\n"):
+        indent = len(line) - len(line.lstrip(" "))
+        if line.strip() and not line.lstrip().startswith("#"):
+            if deepest is not None and indent <= deepest:
+                deepest = None
+            if deepest is None:
+                if waiting and (indent >= waiting.level or line.lstrip().startswith("- ")):
+                    yield waiting
+                waiting = None
+                found = _KEY.fullmatch(line) if len(line) <= _LINE else None
+                if found:
+                    value, column = (found["value"] or "").strip(), len(found["indent"] + found["items"])
+                    deepest = column if _BLOCK.fullmatch(value) else None
+                    if not value or value.startswith(("#", "&", "!")):
+                        waiting = Heading(found["name"].strip(), column + 1, start)
         start += len(line) + 1
 
 

@@ -47,6 +47,11 @@ TYPES = {
     ".ipynb": "application/x-ipynb+json",
     ".msg": "application/vnd.ms-outlook",
     ".xls": "application/vnd.ms-excel",
+    ".srt": "application/x-subrip",
+    ".vtt": "text/vtt",
+    **dict.fromkeys((".atom", ".rss", ".xml"), "application/xml"),
+    ".toml": "text/x-toml",
+    **dict.fromkeys((".yaml", ".yml"), "text/x-yaml"),
     **dict.fromkeys((".py", ".pyi"), "text/x-python"),
     **dict.fromkeys(_SOURCE_CODE, "text/x-source"),
 }
@@ -65,8 +70,8 @@ _PACKAGES = {kind.media_type: kind for kind in KINDS.values()}
 class Folder(Reader):
     """A folder with its subfolders: documents, mails, notebooks, source code, CSV, JSON and Parquet.
 
-    HTML, text, Markdown, RST, PDF, Office and OpenDocument files, EPUB, mails, notebooks and source code are
-    one page per file; CSV, JSON and Parquet one page per passage.
+    HTML, XML, text, Markdown, RST, PDF, Office and OpenDocument files, EPUB, mails, subtitles, notebooks,
+    YAML, TOML and source code are one page per file; CSV, JSON and Parquet one page per passage.
 
     suffixes: endings of the files that are read, such as `.md`; default: all kinds
     """

@@ -22,6 +22,8 @@ from rag_assay.assets.cleaning.old_workbooks import clean_xls
 from rag_assay.assets.cleaning.opendocument import MAX_CELLS, clean_odp, clean_ods, clean_odt
 from rag_assay.assets.cleaning.page_cleaner import clean_page
 from rag_assay.assets.cleaning.source_code import clean_source
+from rag_assay.assets.cleaning.subtitles import clean_subtitles
+from rag_assay.assets.cleaning.xml_files import clean_xml
 from rag_assay.crawlers.crawl import crawl
 from rag_assay.warehouse.pages import read_manifest
 from rag_assay.warehouse.paths import Home
@@ -372,3 +374,103 @@ def test_a_mail_that_is_attached_is_named_and_not_read() -> None:
     draft = clean_eml(outer.as_bytes())
     assert ("Six" in draft.text, "Twelve" in draft.text) == (True, False)
     assert draft.metadata["attachments"] == "old.eml"
+
+
+YAML = """# Fees of the harbour
+services:
+  ferry: &base
+    image: ferry:2
+    run: |
+      note:
+        no key
+  "pilot":
+    - a
+empty:
+steps:
+- name: x
+  with:
+    path: /a
+"""
+
+
+def test_yaml_and_toml_have_sections_of_their_keys_and_tables() -> None:
+    draft = clean_source(YAML.encode(), "text/x-yaml")
+    assert (draft.text, draft.title) == (YAML.strip(), "Fees of the harbour")
+    assert [(one["heading"], one["level"]) for one in draft.sections] == [
+        ("services", 1), ("ferry", 2), ("steps", 1), ("with", 2)
+    ]  # fmt: skip
+    toml = clean_source(
+        b"[tool.ruff]\nline = 1\n[tool.ruff.lint]\nselect = ['[x]',\n  2]\n[[run]]\na=1", "text/x-toml"
+    )
+    assert [(one["heading"], one["level"]) for one in toml.sections] == [
+        ("tool.ruff", 2), ("tool.ruff.lint", 3), ("run", 1)
+    ]  # fmt: skip
+
+
+VTT = """WEBVTT - Harbour
+
+NOTE not shown
+
+STYLE
+::cue { color: red }
+
+intro
+00:01.000 --> 00:03.000 align:start
+<v Ann>The ferry <i>leaves</i>
+
+00:03.000 --> 00:05.000
+The ferry leaves
+at noon &amp; at six.
+
+1:00:09.500 --> 1:00:12.000
+- When?
+- {\\an8}Daily.
+"""
+
+
+def test_subtitles_are_text_without_time_stamps() -> None:
+    draft = clean_subtitles(VTT.encode(), "text/vtt")
+    assert draft.text == "Ann: The ferry leaves The ferry leaves at noon & at six.\n\n- When?\n- Daily."
+    assert draft.metadata == {"cues": 3, "duration_seconds": 3612}
+    srt = "1\r\n00:00:01,000 --> 00:00:02,000\r\nLow tide\r\n\r\n2\r\n00:00:02,000 --> 00:00:04,000\r\n"
+    srt += "Low tide\r\nat six\r\n"
+    assert clean_subtitles(srt.encode(), "application/x-subrip").text == "Low tide at six"
+    with pytest.raises(UnusablePage, match="no subtitle"):
+        clean_subtitles(b"Low tide at six", "application/x-subrip")
+
+
+def test_xml_has_its_titles_as_sections() -> None:
+    book = """<book xmlns="http://docbook.org/ns/docbook" xml:lang="en-GB"><info><title>Harbour</title></info>
+      <!-- no --><chapter><title>Fees</title><para>Twelve <emphasis>pounds</emphasis> a tide.</para>
+      <section><title>Ships</title><programlisting>a = 1\n  b</programlisting><itemizedlist><listitem>
+      <para>Ferry</para></listitem></itemizedlist></section></chapter><chapter><title>End</title></chapter></book>"""
+    draft = clean_xml(book.encode(), "application/xml")
+    assert (draft.title, draft.language) == ("Harbour", "en")
+    assert draft.text == "Harbour\n\nFees\n\nTwelve pounds a tide.\n\nShips\n\na = 1\n  b\n\nFerry\n\nEnd"
+    assert sections(draft)["Fees"].endswith("Ferry")
+    assert sections(draft)["Ships"].startswith("Ships\n\na = 1")
+    html = "&lt;p&gt;High &lt;b&gt;tide&lt;/b&gt;&lt;/p&gt;&lt;ul&gt;&lt;li&gt;six"
+    feed = (
+        "<?xml version='1.0'?><rss version='2.0'><channel><title>News</title><language>de</language><item>"
+        f"<title>Tide</title><link>https://x.example</link><description>{html}</description></item></channel></rss>"
+    )
+    read = clean_xml(feed.encode(), "text/xml")
+    assert (read.text, read.language) == ("News\n\nTide\n\nHigh tide\n\n- six", "de")
+    tei = b"<TEI><text><body><div><head>One</head><p>Text one.</p></div></body></text></TEI>"
+    assert sections(clean_xml(tei, "application/xml")) == {"One": "One\n\nText one."}
+
+
+def test_hostile_xml_expands_and_fetches_nothing(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("secret words")
+    laughs = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 12))
+    with pytest.raises(etree.XMLSyntaxError, match="amplification"):
+        clean_xml(f"<!DOCTYPE r [<!ENTITY a0 'ha'>{laughs}]><r>&a11;</r>".encode(), "application/xml")
+    file = f"<!DOCTYPE r [<!ENTITY f SYSTEM 'file://{tmp_path}/secret'>]><r>Tide &f;</r>"
+    text = clean_xml(file.encode(), "application/xml").text
+    assert text.startswith("Tide")
+    assert "secret words" not in text
+    assert len(text) < 100
+    with pytest.raises(etree.XMLSyntaxError):
+        clean_xml(b"<r>" * 100_000, "application/xml")
+    with pytest.raises(UnusablePage, match="no text"):
+        clean_xml(b"<r><a x='1'/></r>", "application/xml")
