@@ -13,7 +13,7 @@ from __future__ import annotations
 import gzip
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -49,7 +49,7 @@ XQUAD = {"hybrid": {"k": 5, "bm25": {"language": "english"}}}
 EVERY = 2  # of the XQuAD questions
 DEMO = ("articles", "bilingual")
 TOKENS = 1000  # of the demo's context
-REFUSED = 0.1  # share of rightly quoted questions of a collection that may be refused at most
+COSINES = ("cosine", "context")
 PENALTY = 0.02  # L2, of standardised features
 THRESHOLDS = [round(0.05 * step, 2) for step in range(2, 17)]
 Floats = npt.NDArray[np.float64]
@@ -66,9 +66,13 @@ class Case(NamedTuple):
 
 
 class Read(NamedTuple):
-    """Features of its sentences, and which of them answer; none where the documents are not there."""
+    """Features of its sentences, and which of them answer; none where the documents are not there.
+
+    foreign: the embedder does not know the language
+    """
 
     collection: str
+    foreign: bool
     train: bool
     answerable: bool
     features: Floats
@@ -111,8 +115,8 @@ def xquad(folder: Path, embedder: CachedEmbedder, where: Home) -> Iterator[Case]
 
 
 def demo(embedder: CachedEmbedder, where: Home) -> Iterator[Case]:
-    study, store = read_study(BUNDLED / "demo.yaml"), ArtifactStore(where)
-    grid = Grid([study])
+    study = read_study(BUNDLED / "demo.yaml")
+    store, grid = ArtifactStore(where), Grid([study])
 
     def folder(stage: str, key: str) -> Path:
         artifact = store.current(stage, key)
@@ -157,7 +161,8 @@ def read_cases(cases: Sequence[Case], embedder: CachedEmbedder) -> list[Read]:
     vectors = embedded(drafts, lambda texts: embedder.passages(texts).vectors)
     return [
         Read(
-            case.collection,
+            f"{case.collection}, foreign" if is_foreign else case.collection,
+            is_foreign,
             int(digest(case.question)[:8], 16) % 2 == 0,
             case.holds is not None,
             draft.features(vectors),
@@ -165,13 +170,18 @@ def read_cases(cases: Sequence[Case], embedder: CachedEmbedder) -> list[Read]:
         )
         for case, draft in zip(cases, drafts, strict=True)
         if draft.candidates
+        for is_foreign in [draft.is_foreign(vectors)]
     ]
 
 
-def fit_sentences(reads: Sequence[Read]) -> Floats:
-    """Maximise the mean log probability (softmax) of the sentences that answer; collections count alike."""
+def fit_sentences(reads: Sequence[Read], by_words: bool) -> Floats:
+    """Maximise the mean log probability (softmax) of the sentences that answer; collections count alike.
+
+    by_words: with no weight for cosines
+    """
     usable = [one for one in reads if one.right.any()]
-    scale = np.vstack([one.features for one in usable]).std(axis=0) + 1e-9
+    used = np.array([not (by_words and name in COSINES) for name in SENTENCE_FEATURES])
+    scale = np.where(used, np.vstack([one.features for one in usable]).std(axis=0) + 1e-9, np.inf)
     share = {
         name: 1 / sum(one.collection == name for one in usable) for name in {one.collection for one in usable}
     }
@@ -206,38 +216,62 @@ def fit_confidence(reads: Sequence[Read], best: Floats) -> tuple[float, float]:
     return float(slope), float(intercept)
 
 
+class Fit(NamedTuple):
+    """Weights of the features, and the line from the best sentence's score to the log odds of an answer."""
+
+    weights: Floats
+    slope: float
+    intercept: float
+
+    @classmethod
+    def of(cls, reads: Sequence[Read], *, by_words: bool) -> Fit:
+        weights = np.round(fit_sentences(reads, by_words), 2)
+        best = np.array([(one.features @ weights).max() for one in reads])
+        return cls(weights, *(round(value, 3) for value in fit_confidence(reads, best)))
+
+    def confidence(self, features: Floats) -> float:
+        return float(1 / (1 + np.exp(-(self.slope * (features @ self.weights).max() + self.intercept))))
+
+
 def main(data: Path) -> None:
     """Fit on one half of the questions, print the JSON, and the tables of the other half."""
     where = home()
     embedder = CachedEmbedder(MINILM, where)
     reads = read_cases([*xquad(data, embedder, where), *demo(embedder, where)], embedder)
     train, test = [one for one in reads if one.train], [one for one in reads if not one.train]
-    weights = np.round(fit_sentences(train), 2)
-    best = np.array([(one.features @ weights).max() for one in train])
-    slope, intercept = (round(value, 3) for value in fit_confidence(train, best))
+    known = [one for one in train if not one.foreign]
+    fits = {False: Fit.of(known, by_words=False), True: Fit.of(train, by_words=True)}
+
+    def sure(one: Read) -> float:
+        return fits[one.foreign].confidence(one.features)
 
     def refused(given: Sequence[Read], threshold: float, kind: Callable[[Read], bool]) -> float:
-        odds = np.array([slope * (one.features @ weights).max() + intercept for one in given if kind(one)])
-        return float(np.mean(1 / (1 + np.exp(-odds)) < threshold))
+        return float(np.mean([sure(one) < threshold for one in given if kind(one)]))
 
     def quoted(one: Read) -> bool:
-        return bool(one.right[np.argsort(-(one.features @ weights), kind="stable")[:2]].any())
+        order = np.argsort(-(one.features @ fits[one.foreign].weights), kind="stable")
+        return bool(one.right[order[:2]].any())
 
     names = sorted({one.collection for one in reads})
-    by_name = {name: [one for one in train if one.collection == name] for name in names}
-    threshold = max(
-        at for at in THRESHOLDS if max(refused(by_name[name], at, quoted) for name in names) <= REFUSED
-    )
-    sentence = dict(zip(SENTENCE_FEATURES, weights.tolist(), strict=True))
-    confidence = {"slope": slope, "intercept": intercept, "threshold": threshold}
-    print(json.dumps({"sentence": sentence, "confidence": confidence}, indent=1))
-    known = np.array([fitted()["sentence"][name] for name in SENTENCE_FEATURES])
+    for is_foreign, fit in fits.items():
+        sentence = {
+            name: float(value)
+            for name, value in zip(SENTENCE_FEATURES, fit.weights, strict=True)
+            if not is_foreign or name not in COSINES
+        }
+        label = "foreign" if is_foreign else "sentence, confidence"
+        print(label, json.dumps({**sentence, "slope": fit.slope, "intercept": fit.intercept}))
+    shipped = {
+        is_foreign: np.array([weights.get(name, 0.0) for name in SENTENCE_FEATURES])
+        for is_foreign, weights in ((False, fitted()["sentence"]), (True, fitted()["foreign"]["sentence"]))
+    }
+    found = {is_foreign: fit.weights for is_foreign, fit in fits.items()}
     print("\n| questions | the first sentence answers | one of the first two | shipped: first | two |")
     print("|---|---|---|---|---|")
     for name in names:
         for half, given in (("fitted on", train), ("others", test)):
             usable = [one for one in given if one.collection == name and one.right.any()]
-            cells = " | ".join(f"{value:.3f}" for of in (weights, known) for value in hits(usable, of))
+            cells = " | ".join(f"{value:.3f}" for of in (found, shipped) for value in hits(usable, of))
             print(f"| {name}, {half}, {len(usable)} | {cells} |")
     print(
         "\n| threshold |"
@@ -253,12 +287,12 @@ def main(data: Path) -> None:
         print(f"| {at} | {' | '.join(row)} |")
 
 
-def hits(reads: Sequence[Read], weights: Floats) -> tuple[float, float]:
+def hits(reads: Sequence[Read], weights: Mapping[bool, Floats]) -> tuple[float, float]:
     """Return how often a sentence that answers is the first one, and among the first two."""
-    orders = [np.argsort(-(one.features @ weights), kind="stable") for one in reads]
-    first = [one.right[order[:1]].any() for one, order in zip(reads, orders, strict=True)]
-    second = [one.right[order[:2]].any() for one, order in zip(reads, orders, strict=True)]
-    return float(np.mean(first)), float(np.mean(second))
+    orders = [np.argsort(-(one.features @ weights[one.foreign]), kind="stable") for one in reads]
+    first = [one.right[order[0]] for one, order in zip(reads, orders, strict=True)]
+    two = [one.right[order[:2]].any() for one, order in zip(reads, orders, strict=True)]
+    return float(np.mean(first)), float(np.mean(two))
 
 
 if __name__ == "__main__":

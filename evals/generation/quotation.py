@@ -6,7 +6,8 @@ the share of the question's terms that it holds, each weighted by its rarity amo
 letters, which related words and German compounds have in common, in the sentence and around it; the rank of
 its passage; whether it has the date, number or name that is asked for; whether it is of the time that the
 question names, by its words or by the day of publication. Their weighted sum orders the sentences; that of
-the best one, as a probability, is how sure the answer is. Both were fitted on questions with and without an
+the best one, as a probability, is how sure the answer is. Where the embedder does not know the language, only
+words count. All were fitted on questions with and without an
 answer (`extractive.json` says on which; `benchmarks/answer_weights.py` fits them).
 """
 
@@ -54,7 +55,7 @@ Embed: TypeAlias = "Callable[[list[str]], npt.NDArray[np.floating]]"
 CountTokens = Callable[[Sequence[str]], list[int]]
 Floats: TypeAlias = "npt.NDArray[np.float64]"
 
-CODE_VERSION = "11"
+CODE_VERSION = "12"
 """Raised when another sentence, or another probability, comes of the same passages and vectors."""
 
 _WORD = lazy_pattern(r"\w+")
@@ -75,6 +76,7 @@ _ORDINAL = lazy_pattern(
 _FEW_TERMS = 4  # a shorter sentence says little by itself
 _MOST = 2  # sentences that are chosen; what completes them comes with them
 _COMMON = 0.4  # mean cosine of unrelated texts: 0.2 of all-MiniLM-L6-v2, 0.8 of multilingual-e5-small
+_NEAREST = 3  # probes that a text is compared with
 _SURE = 0.7  # below this probability no short answer is put first
 
 
@@ -94,7 +96,7 @@ def fitted() -> dict[str, Any]:
 
 
 def weights_revision() -> str:
-    return digest([fitted()[name] for name in ("sentence", "confidence", "probes")])
+    return digest([fitted()[name] for name in ("sentence", "confidence", "foreign", "probes")])
 
 
 @dataclass(frozen=True)
@@ -141,10 +143,13 @@ class Quoted(NamedTuple):
 
 @dataclass(frozen=True)
 class Vectors:
-    """Unit vectors, shape (texts, dimensions), and the row of each text."""
+    """Unit vectors, shape (texts, dimensions), the row of each text, and its nearness to the probes: the mean
+    of the three highest cosines with them.
+    """
 
     matrix: npt.NDArray[np.floating]
     rows: Mapping[str, int]
+    nearness: npt.NDArray[np.floating]
 
 
 SENTENCE_FEATURES = (
@@ -194,7 +199,7 @@ class Draft:
             return Quoted()
         scores = self.scores(vectors)
         order = sorted(range(len(scores)), key=lambda at: (-scores[at], at))
-        confidence = self._probability(float(scores[order[0]]))
+        confidence = self._probability(float(scores[order[0]]), vectors)
         if minimum is not None and confidence < minimum:
             return Quoted(confidence=confidence)
         best = self.candidates[order[0]]
@@ -210,7 +215,14 @@ class Draft:
 
     def confidence(self, vectors: Vectors) -> float:
         """Return the probability that the best sentence answers; 0 where there is no sentence."""
-        return self._probability(float(self.scores(vectors).max())) if self.candidates else 0.0
+        return self._probability(float(self.scores(vectors).max()), vectors) if self.candidates else 0.0
+
+    def is_foreign(self, vectors: Vectors) -> bool:
+        """Whether the embedder does not know the language: its texts are near to any others of that language,
+        whatever they say, so that cosines tell nothing.
+        """
+        rows = [vectors.rows[text] for text in (self.question, *(one.text for one in self.candidates))]
+        return float(vectors.nearness[rows].mean()) > fitted()["foreign"]["nearness"]
 
     def scores(self, vectors: Vectors) -> Floats:
         """Return the log odds of each sentence.
@@ -218,11 +230,12 @@ class Draft:
         Words of the conversation find the passages of a follow-up, but they are also those of the sentence
         that was quoted before: what the question says itself weighs more.
         """
-        scores = sentence_scores(self.features(vectors))
+        is_foreign = self.is_foreign(vectors)
+        scores = sentence_scores(self.features(vectors), is_foreign)
         if self.standalone is not None:
             own = fitted()["follow_up"]["own"]
             asked_fully = replace(self, question=self.standalone, standalone=None)
-            scores = own * scores + (1 - own) * sentence_scores(asked_fully.features(vectors))
+            scores = own * scores + (1 - own) * sentence_scores(asked_fully.features(vectors), is_foreign)
         known = fitted()["follow_up"]
         elsewhere = known["elsewhere" if self.standalone is not None else "elsewhere_alone"]
         lost = [
@@ -233,10 +246,10 @@ class Draft:
         ]
         return scores - np.array(lost)
 
-    def _probability(self, score: float) -> float:
-        known = fitted()["confidence"]
+    def _probability(self, score: float, vectors: Vectors) -> float:
+        known = fitted()["foreign" if self.is_foreign(vectors) else "confidence"]
         intercept = known["intercept"] - (fitted()["follow_up"]["shift"] if self.standalone else 0)
-        intercept -= known["ordinal"] * self._lacks_ordinal()
+        intercept -= fitted()["confidence"]["ordinal"] * self._lacks_ordinal()
         return round(1 / (1 + math.exp(-(known["slope"] * score + intercept))), 4)
 
     def _lacks_ordinal(self) -> bool:
@@ -297,7 +310,7 @@ class Draft:
     def _chosen(
         self, order: Sequence[int], scores: Floats, room: int, counts: Mapping[str, int]
     ) -> list[Candidate]:
-        """Return the best sentences that fit, with what completes them, in reading order a stretch."""
+        """Return the best sentences that fit, with what completes them; neighbours in reading order."""
         taken: dict[int, Candidate] = {}
         n_chosen = 0
         for at in order:
@@ -312,14 +325,24 @@ class Draft:
                 if other.place not in taken and counts[other.text] <= room:
                     taken[other.place] = other
                     room -= counts[other.text]
-        groups = dict.fromkeys(self.candidates[at].stretch for at in order if at in taken)
-        return [one for group in groups for _, one in sorted(taken.items()) if one.stretch == group]
+        # What is read without a gap stays together; the best sentence is in what comes first.
+        runs: list[list[Candidate]] = []
+        for at, one in sorted(taken.items()):
+            last = runs[-1] if runs else [one]
+            follows = at - 1 == last[-1].place or one.unit.lead in [other.text for other in last]
+            if runs and follows and one.stretch == last[-1].stretch:
+                last.append(one)
+            else:
+                runs.append([one])
+        ranks = {at: rank for rank, at in enumerate(order)}
+        runs.sort(key=lambda run: min(ranks[one.place] for one in run))
+        return [one for run in runs for one in run]
 
     def _completing(self, at: int) -> Iterator[Candidate]:
         """Yield what a sentence needs to be understood: the clause before a list, its items, or a name."""
         one = self.candidates[at]
         near = [other for other in self.candidates if other.stretch == one.stretch]
-        if one.unit.lead:
+        if one.unit.lead and not _is_sentence(one):
             yield from (other for other in near if other.text == one.unit.lead)
         elif one.text.endswith(":"):
             yield from (other for other in near if other.unit.lead == one.text and other.place > at)
@@ -332,10 +355,14 @@ class Draft:
                 yield before
 
 
-def sentence_scores(features: Floats) -> Floats:
-    """Return the log odds of each sentence; rounded, so that the last bits never break a tie."""
-    known = fitted()["sentence"]
-    return np.asarray(np.round(features @ np.array([known[one] for one in SENTENCE_FEATURES]), 6))
+def sentence_scores(features: Floats, is_foreign: bool) -> Floats:
+    """Return the log odds of each sentence; rounded, so that the last bits never break a tie.
+
+    is_foreign: the embedder does not know the language, so that only words count
+    """
+    known = fitted()["foreign"]["sentence"] if is_foreign else fitted()["sentence"]
+    weights = np.array([known.get(one, 0.0) for one in SENTENCE_FEATURES])
+    return np.asarray(np.round(features @ weights, 6))
 
 
 class _Time(NamedTuple):
@@ -367,6 +394,11 @@ def _finished(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith(".") else ".")
 
 
+def _is_sentence(one: Candidate) -> bool:
+    """Whether an item of a list says something without the clause before the list, such as a recital."""
+    return one.text[:1].isupper() and one.text.endswith(".") and len(one.terms) >= _FEW_TERMS
+
+
 def _points_back(text: str) -> bool:
     """Whether a sentence begins with a word that stands for something in the one before."""
     found = _WORD.search(text)
@@ -389,14 +421,14 @@ def embedded(drafts: Sequence[Draft], embed: Embed) -> Vectors:
     texts.update(dict.fromkeys(sentences_of(drafts)))
     rows = {text: row for row, text in enumerate(texts)}
     if not texts:
-        return Vectors(np.empty((0, 1)), rows)
+        return Vectors(np.empty((0, 1)), rows, np.empty(0))
     matrix = embed([*texts, *fitted()["probes"]])
     common = matrix[len(texts) :].mean(axis=0)
-    matrix = matrix[: len(texts)]
     if float(common @ common) > _COMMON:
         matrix = matrix - common
         matrix = matrix / np.maximum(np.linalg.norm(matrix, axis=1, keepdims=True), 1e-9)
-    return Vectors(matrix, rows)
+    matrix, probes = matrix[: len(texts)], matrix[len(texts) :]
+    return Vectors(matrix, rows, np.sort(matrix @ probes.T, axis=1)[:, -_NEAREST:].mean(axis=1))
 
 
 def quoted_documents(passages: Sequence[PlacedText], conversation: Sequence[str]) -> frozenset[str]:

@@ -27,7 +27,7 @@ from rag_assay.evals.reporting.sections import (
     section,
 )
 from rag_assay.evals.reporting.standings import CellStanding, Subset, Values, subsets
-from rag_assay.evals.reporting.texts import CHARTS, Language, listed_in, several, words_in
+from rag_assay.evals.reporting.texts import CHARTS, Language, listed_in, metric_title, several, words_in
 from rag_assay.evals.statistics.board import front
 from rag_assay.evals.statistics.bootstrap import UNIT
 from rag_assay.evals.statistics.effects import Levels, effect, over_contexts
@@ -89,7 +89,7 @@ def costs_section(
     for metric in metrics:
         pair = ("p50", "p95") if metric.unit == "s" else (words("how_mean"), words("how_sum"))
         units = [", ".join(filter(None, (what, metric.unit))) for what in pair]
-        columns += [Column(metric.title, unit, is_number=True) for unit in units]
+        columns += [Column(metric_title(metric.title, language), unit, is_number=True) for unit in units]
     columns += [
         *numbers(words("questions")),
         *(numbers(words("answers"), unit=f"{words('how_sum')}, US$") if usd else []),

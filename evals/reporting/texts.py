@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from importlib.resources import files
@@ -44,7 +45,28 @@ def words_in(texts: Texts, language: Language) -> Words:
 
 
 def _text(texts: Texts, at: int, name: str, /, **values: object) -> str:
+    language = get_args(Language)[at]
+    for key in _TITLED & values.keys():
+        values[key] = metric_title(str(values[key]), language)
     return texts[name][at].format(**values)
+
+
+_TITLED = frozenset({"title", "metric"})  # what texts call the title of a metric
+_METRIC_TITLE = re.compile(r"(.+?)(?: (@) (\d+)| (in) ([\d,]+) tokens)?( \(uncalibrated\))?")
+
+
+def metric_title(title: str, language: Language) -> str:
+    """Return the title of a metric in a language; the title as it is, where the metric is none of ours.
+
+    >>> metric_title("Evidence coverage in 2,000 tokens", "de"), metric_title("Hit rate @ 5", "de")
+    ('Abdeckung der Belege in 2.000 Tokens', 'Trefferquote @ 5')
+    """
+    found, german = _METRIC_TITLE.fullmatch(title), read_yaml("templates/texts.yaml")["metrics"]
+    if language == "en" or found is None or found[1] not in german:
+        return title
+    depth = f" @ {found[3]}" if found[2] else ""
+    budget = f" in {found[5].replace(',', '.')} Tokens" if found[4] else ""
+    return f"{german[found[1]]}{depth}{budget}{' (nicht kalibriert)' if found[6] else ''}"
 
 
 def several(words: Words, name: str, n: int, **values: object) -> str:

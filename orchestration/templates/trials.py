@@ -53,7 +53,7 @@ SECOND = re.compile("^  tokens-128: .*\n", re.MULTILINE)
 ANSWERED = "  extractive: {chunkings: [tokens-256], retrievers: [bm25, hybrid], others: rankings}\n"
 MADE_QUESTIONS = """
 generators:
-  extractive: {{extractive: {{context_tokens: {answered_tokens}, max_tokens: 48}}}}
+  extractive: {{extractive: {{context_tokens: {answered_tokens}}}}}
 
 restrict: # the pipelines that answer; the others are compared by their rankings
 {answered}

@@ -12,6 +12,7 @@ from rag_assay.evals.reporting.data import ReportData
 from rag_assay.evals.reporting.pair_comparison import bases
 from rag_assay.evals.reporting.question_matrix import QuestionMatrix
 from rag_assay.evals.reporting.rows import report_data
+from rag_assay.evals.reporting.texts import metric_title
 from rag_assay.evals.study.run_studies import find_known
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.successive_halving.records import narrow_study
@@ -41,7 +42,7 @@ BASES = app_texts("study_results_bases")
 def choose_metric(context: PageContext, data: ReportData, *, every: bool = False) -> str:
     """By equal contexts or equal numbers of passages; every: any other metric, too."""
     words, found = context.words(BASES), bases(data)
-    titles = {one.name: one.title for one in data.metrics}
+    titles = {one.name: metric_title(one.title, context.language) for one in data.metrics}
     name = data.primary.name
     with st.container(horizontal=True, key="measured_by", vertical_alignment="bottom"):
         if len(found) > 1:

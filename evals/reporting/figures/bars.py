@@ -29,7 +29,7 @@ from rag_assay.evals.reporting.limits import EFFECT_METRICS
 from rag_assay.evals.reporting.rating_scores import ScoredAnswers, written
 from rag_assay.evals.reporting.sections import Column, Table
 from rag_assay.evals.reporting.standings import CellStanding, RankedResult, Result, Subset, values_of
-from rag_assay.evals.reporting.texts import Language, Words, read_texts, several, words_in
+from rag_assay.evals.reporting.texts import Language, Words, metric_title, read_texts, several, words_in
 from rag_assay.evals.statistics.bootstrap import UNIT, bootstrap, intervals
 from rag_assay.evals.statistics.effects import over_contexts
 
@@ -65,7 +65,7 @@ def intervals_figure(
     words, leader = words_in(INTERVALS, language), leader_of(shown)
     band = (leader.result.low, leader.result.high) if leader else (None, None)
     drawn = column(
-        Column(metric.title, metric.unit, data.interval),
+        Column(metric_title(metric.title, language), metric.unit, data.interval),
         [_interval_value(entry, place_of(entry, leader), words) for entry in shown],
         metric.unit,
         grid="chart-intervals-0",

@@ -55,7 +55,7 @@ from rag_assay.evals.reporting.sections import (
     section,
 )
 from rag_assay.evals.reporting.standings import Result, Subset, values_of
-from rag_assay.evals.reporting.texts import CHARTS, Language, words_in
+from rag_assay.evals.reporting.texts import CHARTS, Language, metric_title, words_in
 from rag_assay.evals.reporting.texts import several as several_in
 from rag_assay.evals.statistics.bootstrap import intervals
 from rag_assay.evals.statistics.effects import Levels, over_contexts
@@ -209,7 +209,9 @@ def _axis_table(table: AxisTable, language: Language) -> Table:
     columns = [Column(axis.capitalize(), style="cell")]
     for one, _ in bars:
         note = f"{_unit(one.metric)}n = {one.found.n}"
-        columns.append(Column(one.metric.title, note, is_number=True, style="with-bar"))
+        columns.append(
+            Column(metric_title(one.metric.title, language), note, is_number=True, style="with-bar")
+        )
     columns[2:2] = numbers(words("difference"))
     rows: list[Row] = []
     for at in first.best_first():

@@ -14,6 +14,7 @@ import streamlit as st
 
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.evals.pipeline.cell_items import current_items
+from rag_assay.evals.reporting.texts import metric_title
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.run_studies import find_known
 from rag_assay.evals.successive_halving.records import narrow_study
@@ -70,7 +71,7 @@ def show_tag_counts(context: PageContext) -> None:
         }
 
         def title(name: str) -> str:
-            return column.get(name, name)
+            return column.get(name) or metric_title(name, context.language)
 
         table("failure-tags", words("by_tag"), count_tags(tags), title, folded=False)
         stamp = ArtifactStore(context.workspace).pointed_at("leaderboard", context.study)

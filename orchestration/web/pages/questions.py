@@ -14,6 +14,7 @@ from rag_assay.evals.reporting.question_matrix import (
     MatrixRow,
     QuestionMatrix,
 )
+from rag_assay.evals.reporting.texts import metric_title
 from rag_assay.orchestration.web.address_state import choose_many, choose_one, type_words
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.components.result_views import show_questions
@@ -56,7 +57,12 @@ def _filter(context: PageContext, matrix: QuestionMatrix, words: Words) -> Matri
     with st.container(horizontal=True, key="filters", vertical_alignment="bottom"):
         search = type_words(context, "search", words("search"))
         metric = choose_one(
-            context, "metric", words("metric"), list(metrics), lambda one: metrics[one].title, 260
+            context,
+            "metric",
+            words("metric"),
+            list(metrics),
+            lambda one: metric_title(metrics[one].title, context.language),
+            260,
         )
         with st.popover(words("choose"), icon=":material/view_column:"):
             pipelines = choose_many(

@@ -9,7 +9,7 @@ import pytest
 
 from rag_assay.evals.generation.contract import Passage
 from rag_assay.evals.generation.extractive import extract, extract_many
-from rag_assay.evals.generation.quotation import Draft, Vectors, embedded, fitted, quoted_documents
+from rag_assay.evals.generation.quotation import Draft, embedded, fitted, quoted_documents
 
 Floats = npt.NDArray[np.floating]
 
@@ -24,7 +24,7 @@ PROBES = fitted()["probes"]
 class Embedding:
     """Texts -> unit vectors from a table; a text that is not in it is at a right angle to all others.
 
-    The mean of the probes is 0.
+    The mean of the probes is 0, and they are at a right angle to all texts.
     """
 
     def __init__(self, cosines: dict[str, float]) -> None:
@@ -33,9 +33,9 @@ class Embedding:
 
     def __call__(self, texts: list[str]) -> Floats:
         self.batches.append(texts)
-        known = {probe: (-1.0) ** at for at, probe in enumerate(PROBES)} | self.cosines
-        cosines = np.array([known.get(text, 0.0) for text in texts])
-        return np.stack([cosines, np.sqrt(1 - cosines**2)], axis=1)
+        probes = np.array([(-1.0) ** PROBES.index(text) if text in PROBES else 0.0 for text in texts])
+        cosines = np.array([self.cosines.get(text, 0.0) for text in texts])
+        return np.stack([cosines, np.sqrt(1 - cosines**2) * (probes == 0), probes], axis=1)
 
 
 QUESTION = "How high is the lighthouse?"
@@ -110,9 +110,8 @@ def test_a_sentence_whose_neighbours_are_about_the_question_wins() -> None:
     question = "Price of mooring?"
     embedding = Embedding({question: 1.0, about: 0.9, same: 0.3, elsewhere: 0.3, CARS: -0.9})
     passages = [f"{CARS} {elsewhere}", f"{about} {same}"]
-    texts = [question, CARS, elsewhere, about, same]
     draft = Draft.of(question, [Passage(text) for text in passages])
-    features = draft.features(Vectors(embedding(texts), {text: row for row, text in enumerate(texts)}))
+    features = draft.features(embedded([draft], embedding))
     context = dict(zip([one.text for one in draft.candidates], features[:, 1], strict=True))
     assert context[same] > context[elsewhere]
 
@@ -132,7 +131,7 @@ def test_a_follow_up_is_not_answered_by_what_its_carried_words_quote() -> None:
     assert best(asked)[0] == new
     alone = Draft.of(own, passages, own)  # both readings are the same: only the shift is left
     odds = [np.log(p / (1 - p)) for p in (best(Draft.of(own, passages))[1], best(alone)[1])]
-    assert odds[0] - odds[1] == pytest.approx(fitted()["follow_up"]["shift"], abs=2e-3)
+    assert odds[0] - odds[1] == pytest.approx(fitted()["follow_up"]["shift"], abs=2e-2)
 
 
 def test_what_is_asked_for_comes_first() -> None:
@@ -318,3 +317,44 @@ def test_what_no_passage_counts_to_is_less_likely_answered() -> None:
     named = sentence.replace("second key was cut", "second big drill too")
     assert odds(question, sentence) < odds(question, named) - 1
     assert abs(odds(held, sentence) - odds("How did a first drill go?", sentence)) < 0.5
+
+
+@pytest.mark.parametrize("nearness", [0.1, 0.6])
+def test_words_decide_where_the_embedder_does_not_know_the_language(nearness: float) -> None:
+    """Such an embedder finds any two texts of the language alike, whatever they say."""
+    question, other = "Wer baute den hohen Leuchtturm?", "Der Bäcker öffnet um sieben."
+    said = "Den Leuchtturm baute ein Schmied."
+    angles = {question: 0.0, said: 1.5, other: 0.1}
+
+    def embed(texts: list[str]) -> Floats:
+        found = np.zeros((len(texts), 3))
+        for row, text in enumerate(texts):
+            if text in PROBES:
+                found[row, 0] = (-1.0) ** PROBES.index(text)
+            else:
+                plane = np.sqrt(1 - nearness**2)
+                found[row] = nearness, plane * np.cos(angles[text]), plane * np.sin(angles[text])
+        return found
+
+    draft = Draft.of(question, [Passage(f"{other} {said}")])
+    vectors = embedded([draft], embed)
+    best = draft.candidates[int(draft.scores(vectors).argmax())].text
+    assert (draft.is_foreign(vectors), best) == (nearness > 0.33, said if nearness > 0.33 else other)
+
+
+def test_the_best_sentence_comes_before_one_that_is_not_its_neighbour() -> None:
+    question, best = "Why is the lighthouse lit?", "The lighthouse is lit for ships."
+    near = "The lighthouse is lit at dusk."
+    embedding = Embedding(COSINES | {question: 1.0, best: 0.8, near: 0.79})
+    assert extract(question, [f"{near} {CARS} {OLD} {best}"], embedding, 12, words) == f"{best} {near}"
+    assert extract(question, [f"{OLD} {CARS} {near} {best}"], embedding, 12, words) == f"{near} {best}"
+
+
+def test_an_item_that_is_a_sentence_is_quoted_without_the_clause_before_its_list() -> None:
+    whole = "Whereas:\n(1) The lighthouse on the old pier is 54 metres high.\n(2) Cars may drive there."
+    part = "The lighthouse has these measures:\n(a) 54 metres of height;\n(b) nine metres of width."
+    assert extract(QUESTION, [whole], Embedding({QUESTION: 1.0}), 40, words).startswith("The lighthouse on")
+    assert extract(QUESTION, [part], Embedding({QUESTION: 1.0}), 40, words).startswith("The lighthouse has")
+    second = f"{part.partition('(a)')[0]}(a) nine metres of width;\n(b) 54 metres of height."
+    found = extract(QUESTION, [second], Embedding({QUESTION: 1.0, "54 metres of height.": 0.9}), 12, words)
+    assert found.endswith("The lighthouse has these measures: 54 metres of height."), "the clause comes first"
