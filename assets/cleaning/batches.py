@@ -21,6 +21,7 @@ import polars as pl
 from pydantic import BaseModel
 
 from rag_assay.assets.cleaning.page_cleaner import Cleaned, clean_page, doc_id, page_key, version_of
+from rag_assay.assets.cleaning.pdf import ocr as scans
 from rag_assay.assets.engine.stage import Progress
 from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.identity import digest
@@ -319,7 +320,8 @@ class Cleaning:
         clean = partial(
             clean_some, self.source, self.home, self.language, self.date_model, self.links, self.ocr
         )
-        with _workers(self._worker_count(pages, known), clean) as give:
+        tell = partial(progress, f"reading scanned pages of {self.source}")
+        with _workers(self._worker_count(pages, known), clean, tell) as give:
             for number, pending in enumerate(_ahead(_pending_batches(pages, known, give))):
                 cleaned: list[Cleaned] = []
                 for result in pending.results:
@@ -394,10 +396,21 @@ def _ahead(batches: Iterator[_PendingBatch]) -> Iterator[_PendingBatch]:
 
 
 @contextmanager
-def _workers(count: int, clean: Clean) -> Iterator[Give]:
-    """Yield what hands pages to ``count`` processes, or for 0 cleans them here when a result is asked for."""
+def _workers(count: int, clean: Clean, tell: Callable[[int, int], None]) -> Iterator[Give]:
+    """Yield what hands pages to ``count`` processes, or for 0 cleans them here when a result is asked for.
+
+    tell: hears of each scanned page that is read here
+    """
     if not count:
-        yield lambda task: partial(clean, task)
+
+        def clean_here(task: Sequence[Page]) -> list[Cleaned]:
+            token = scans.pages_told.set(tell)
+            try:
+                return clean(task)
+            finally:
+                scans.pages_told.reset(token)
+
+        yield lambda task: partial(clean_here, task)
         return
     # Spawned, not forked: this process has threads (Dagster, polars), whose locks a fork would copy.
     pool = ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_begin_worker)
@@ -409,6 +422,7 @@ def _workers(count: int, clean: Clean) -> Iterator[Give]:
 
 def _begin_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    scans.at_once = 1
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

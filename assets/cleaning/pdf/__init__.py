@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage
 from rag_assay.assets.cleaning.outline import OutlineBuilder
 from rag_assay.assets.cleaning.pdf.columns import TextLine, furniture, lines_of
 from rag_assay.assets.cleaning.pdf.glyphs import PdfText, read_pdf
-from rag_assay.assets.cleaning.pdf.ocr import even_sizes, read_scan, tesseract
+from rag_assay.assets.cleaning.pdf.ocr import even_sizes, scan_reader, tesseract
 from rag_assay.assets.cleaning.unicode import repair_encoding, tidy
 from rag_assay.assets.cleaning.written_dates import written_date
 from rag_assay.warehouse.pdf import why_not
@@ -280,7 +280,8 @@ def clean_pdf(body: bytes, ocr: str | None = None) -> DocumentDraft:
     reason = why_not(body, scans=ocr is not None)
     if reason:
         raise UnusablePage(f"PDF: {reason}")
-    pdf = read_pdf(body, partial(read_scan, languages=ocr) if ocr else None)
+    with scan_reader(ocr) if ocr else nullcontext() as begin_scan:
+        pdf = read_pdf(body, begin_scan)
     even_sizes([piece for page in pdf.recognized for piece in pdf.pages[page - 1].pieces])
     parts = paragraphs(lines_of(pdf.pages, furniture(pdf.pages)))
     if not parts:

@@ -7,6 +7,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -71,23 +72,21 @@ class PdfText(NamedTuple):
     recognized: tuple[int, ...] = ()
 
 
-def read_pdf(body: bytes, read_scan: Callable[[Any], PageText] | None = None) -> PdfText:
-    """Read a PDF that `warehouse.pdf.why_not` accepts. A page that PDFium cannot load has no text."""
+def read_pdf(body: bytes, begin_scan: Callable[[Any, int, int], Future[PageText]] | None = None) -> PdfText:
+    """Read a PDF that `warehouse.pdf.why_not` accepts. A page that PDFium cannot load has no text.
+
+    begin_scan: begins to read a page that is a scan; its other arguments are its number, and that of the last
+    """
     import pypdfium2 as pdfium
 
     document = pdfium.PdfDocument(body)
     try:
-        pages, left, recognized = [], MAX_CHARACTERS, list[int]()
+        pages, left, begun = [], MAX_CHARACTERS, dict[int, Future[PageText]]()
         for number in range(len(document)):
             try:
                 page, count = _page(document, number, left)
-                if page.is_scan and read_scan is not None:
-                    read = read_scan(document[number])
-                    if read.pieces:
-                        page = read
-                        recognized.append(number + 1)
-                    else:
-                        page = page._replace(unread=read.unread)
+                if page.is_scan and begin_scan is not None:
+                    begun[number] = begin_scan(document[number], number + 1, len(document))
             except pdfium.PdfiumError:
                 page, count = PageText([], 0.0, 0.0), 0
             pages.append(page)
@@ -95,6 +94,14 @@ def read_pdf(body: bytes, read_scan: Callable[[Any], PageText] | None = None) ->
         facts = document.get_metadata_dict()
     finally:
         document.close()
+    recognized = []
+    for number, reading in begun.items():
+        read = reading.result()
+        if read.pieces:
+            pages[number] = read
+            recognized.append(number + 1)
+        else:
+            pages[number] = pages[number]._replace(unread=read.unread)
     title = tidy(str(facts.get("Title") or ""))
     created = _CREATED.match(str(facts.get("CreationDate") or ""))
     return PdfText(

@@ -6,9 +6,13 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from statistics import median
+from threading import BoundedSemaphore
 from typing import Any
 
 from rag_assay.assets.cleaning.pdf.glyphs import GlyphRun, PageText
@@ -42,22 +46,51 @@ def tesseract(languages: str) -> str:
     return " ".join(_run("--version").decode().split()[:2])
 
 
-def read_scan(page: Any, languages: str) -> PageText:
-    """Return the lines of a scanned page of PDFium, each one piece; `unread` says why there are none.
+at_once = os.cpu_count() or 1  # pages; the processes that clean side by side set 1
+pages_told: ContextVar[Callable[[int, int], None]] = ContextVar("pages_told", default=lambda _done, _of: None)
+"""Told of each scanned page that is begun: its number, and how many pages the file has."""
+
+
+@contextmanager
+def scan_reader(languages: str) -> Iterator[Callable[[Any, int, int], Future[PageText]]]:
+    """Yield what begins to read a scanned page of PDFium. Its lines are one piece each; `unread` says why
+    there are none. Pages are read side by side, up to `at_once`; the next one waits before its picture is
+    drawn, so memory is bounded.
 
     Raises:
         MissingPackageError: Tesseract is not installed, or without a language.
     """
+    free, pages = BoundedSemaphore(at_once), 0
+    with ThreadPoolExecutor(at_once) as threads:
+
+        def begin(page: Any, number: int, last: int) -> Future[PageText]:
+            nonlocal pages
+            tesseract(languages)
+            free.acquire()
+            pages = last
+            pages_told.get()(number, last)
+            try:
+                width, height = page.get_size()
+                scale = min(_DPI / 72, (_MOST_DOTS / max(width * height, 1)) ** 0.5)
+                dots = page.render(scale=scale, grayscale=True).to_numpy()
+                head = f"P5 {dots.shape[1]} {dots.shape[0]} 255\n".encode()
+                found = threads.submit(_read, head + dots.tobytes(), height, scale, languages)
+            except BaseException:
+                free.release()
+                raise
+            found.add_done_callback(lambda _: free.release())
+            return found
+
+        yield begin
+    if pages:
+        pages_told.get()(pages, pages)
+
+
+def _read(picture: bytes, height: float, scale: float, languages: str) -> PageText:
     from lxml import etree
 
-    tesseract(languages)
-    width, height = page.get_size()
-    scale = min(_DPI / 72, (_MOST_DOTS / max(width * height, 1)) ** 0.5)
-    bitmap = page.render(scale=scale, grayscale=True)
-    dots = bitmap.to_numpy()
-    head = f"P5 {dots.shape[1]} {dots.shape[0]} 255\n".encode()
     try:
-        hocr = _run("stdin", "stdout", "-l", languages, "hocr", given=head + dots.tobytes())
+        hocr = _run("stdin", "stdout", "-l", languages, "hocr", given=picture)
     except subprocess.TimeoutExpired:
         return PageText([], 0.0, height, unread=f"Tesseract took longer than {_SECONDS} s")
     except subprocess.CalledProcessError as error:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import pypdfium2 as pdfium
 import pytest
 
+from rag_assay.assets.cleaning.batches import Cleaning, Known
 from rag_assay.assets.cleaning.draft import UnusablePage
 from rag_assay.assets.cleaning.page_cleaner import page_key
 from rag_assay.assets.cleaning.pdf import clean_pdf, ocr
@@ -150,3 +153,41 @@ def test_a_scan_that_the_reader_refused_is_read_once_the_source_has_the_option(t
         crawl(home, "s", source, print)
         found.append(read_manifest(home, "s")["reason"].to_list())
     assert found == [["no text: images only; the source option `ocr` reads them"], [None]]
+
+
+@needs_tesseract
+def test_scans_are_read_side_by_side_in_order_and_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, home = tmp_path / "docs", Home(tmp_path / "home")
+    folder.mkdir()
+    (folder / "scan.pdf").write_bytes(scanned(pdf(*chapters(), *chapters())))
+    source = Source.model_validate({"reader": "pdf", "path": str(folder), "ocr": "eng"})
+    crawl(home, "s", source, print)
+    running, most, lock, read = 0, 0, threading.Lock(), ocr._read
+
+    def counted(*arguments: Any) -> Any:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        try:
+            return read(*arguments)
+        finally:
+            with lock:
+                running -= 1
+
+    monkeypatch.setattr(ocr, "_read", counted)
+    texts, told = [], list[tuple[str, int, int]]()
+    for at_once in (1, 3):
+        most = 0
+        told.clear()
+        monkeypatch.setattr(ocr, "at_once", at_once)
+        cleaning = Cleaning("s", home, None, tmp_path / f"parts{at_once}", ocr="eng")
+        (batch,) = cleaning.run(read_manifest(home, "s"), Known(), lambda *one: told.append(one))
+        texts.append(batch.documents["text"].to_list())
+        assert most == at_once
+        scans = [one for one in told if one[0] == "reading scanned pages of s"]
+        assert [one[1:] for one in scans] == [(1, 4), (2, 4), (3, 4), (4, 4), (4, 4)]
+    assert texts[0] == texts[1]
+    assert texts[0][0].count("Of the harbour\n\n") == 2
