@@ -1,4 +1,4 @@
-"""Subtitles (SRT, WebVTT): what is said, without time stamps; a long pause begins a paragraph."""
+"""Subtitles (SRT, WebVTT): the spoken lines without time stamps; a long pause begins a paragraph."""
 
 from __future__ import annotations
 
