@@ -14,12 +14,12 @@ from rag_assay.assets.cleaning.tree import Element
 from rag_assay.assets.cleaning.unicode import collapse_whitespace
 
 _BESIDE_TAGS = frozenset({"nav", "footer", "aside", "form"})
-_BESIDE_ROLES = frozenset({"navigation", "search", "contentinfo", "dialog"})
+_BESIDE_ROLES = frozenset({"navigation", "search", "contentinfo", "dialog", "menu", "menubar", "toolbar"})
 _BESIDE_CLASS = re.compile(  # whole parts: "withsidebar" lays out the text, and "protocol" is its topic
     r"(?:^|[\s_-])(?:(?:sphinx)?sidebar|side-?nav|nav(?:bar|igation|header|footer|path|row|tree|panel|links?)?"
-    r"|(?:local|page)?toc(?:tree)?|footer|related|breadcrumbs?)(?:$|[\s_-])"
+    r"|(?:local|page)?toc(?:tree)?|footer|related|breadcrumbs?|menu-?bar|popup)(?:$|[\s_-])"
 )
-_BESIDE_ID = re.compile(r"(?:^|[\s_-])(?:toc|footer)(?:$|[\s_-])")
+_BESIDE_ID = re.compile(r"(?:^|[\s_-])(?:toc|footer|popup)(?:$|[\s_-])")
 KINDS = ("headings", "items", "definitions", "rows", "code", "images", "charts", "formulas", "links")
 _OF_BLOCKS = {
     "heading": "headings", "item": "items", "term": "definitions", "definition": "definitions",

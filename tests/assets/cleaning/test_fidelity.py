@@ -77,3 +77,16 @@ def test_what_is_beside_the_text_is_not_counted(named: str) -> None:
         f"<body><main><h1>Harbour</h1></main><div {named}><h2>Menu</h2><ul><li>Home</ul></div></body>"
     )
     assert PageComparison(root, read_blocks(root), "", []).counts() == {}
+
+
+def test_menus_and_popups_of_mdbook_are_no_text() -> None:
+    chrome = (
+        "<div id=help-popup><h2>Keyboard shortcuts</h2></div><div class='menu-bar sticky'><h1>The book</h1>"
+        "<ul role=menu><li>Light theme<li>Dark theme</ul></div>"
+    )
+    body = "".join(
+        f"<h2>Part {number}</h2><p>{'Twelve pounds a tide for each ship. ' * 9}</p>" for number in range(3)
+    )
+    page = f"<body><div>{chrome}<main><h1>Fees</h1>{body}</main></div></body>"
+    fidelity = clean_article(page.encode(), "text/html", "").metadata["fidelity"]
+    assert fidelity == {"headings": [3, 3]}
