@@ -126,6 +126,9 @@ _NAME = lazy_pattern(
     r"(?: (?:(?:of|the|de|la|von|van|der|den|du|di|and) ){0,2}[A-ZÄÖÜ][\w’'&-]*\w)*"
 )
 _TOKEN = lazy_pattern(r"\w+")
+_SPEECH = lazy_pattern(
+    r"\b(?:said|says|told|explained|added|sagte?|erklärte?|meinte?|betonte?|gesagt|erklärt)\b", re.IGNORECASE
+)
 _STEM = 5
 _CLEAR = 3  # so many times as far from the question's words all other dates and numbers have to be
 
@@ -175,6 +178,9 @@ def candidates(wanted: Expected, question: str, sentence: str) -> list[tuple[int
     >>> question, sentence = "Wie ging das Spiel aus?", "Mit 1:3 (0:2) unterlag Union vor 4105 Zuschauern."
     >>> [sentence[a:b] for a, b in candidates(expected_answer(question), question, sentence)]
     ['1:3', '0:2']
+    >>> said = "„Wieder Zweiter“, sagte Coach Holger Brink."
+    >>> [len(candidates(Expected("name"), asked, said)) for asked in ("Wer wurde Zweiter?", "Wer sagte das?")]
+    [0, 1]
     >>> candidates(wanted, "Wie alt ist er?", "Er wird Nachfolger von 2 Trainern, sagte der 51-Jährige.")
     [(45, 47)]
     """
@@ -236,8 +242,11 @@ def _names(question: str, sentence: str) -> list[tuple[int, int]]:
     stop = stop_words()
     least = 2 if _GERMAN_PERSON.match(question) else 1  # German nouns look like names
     found = []
+    spoken = None if _SPEECH.search(question) else _SPEECH
     for match in _NAME.finditer(sentence):
         start, end = match.span()
+        if spoken and any(start - one.end() in {0, 1} for one in spoken.finditer(sentence, 0, start)):
+            continue  # who says it is not whom it is about
         parts = list(_TOKEN.finditer(sentence, start, end))
         while parts and parts[0][0].casefold() in stop:
             parts = parts[1:]
