@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from scrapy.settings import default_settings
+
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.source import Source
 
@@ -52,9 +54,13 @@ SCHEDULER_DISK_QUEUE = SCHEDULER_MEMORY_QUEUE
 # Without pickle: a crawl is resumed from what is stored, so that a job folder (JOBDIR) need not hold it.
 DUPEFILTER_CLASS = "rag_assay.crawlers.middlewares.SeenInThisCrawl"
 
-# None: not imported either; cookies alone would load `requests`, remote control `aiohttp`.
+# Scrapy imports what is switched off, too: cookies alone load `requests`, remote control `aiohttp`.
+_UNUSED = ("cookies.CookiesMiddleware", "remote_control.RemoteControl", "telnet.TelnetConsole")
+DOWNLOADER_MIDDLEWARES_BASE, EXTENSIONS_BASE = (
+    {name: order for name, order in base.items() if not name.endswith(_UNUSED)}
+    for base in (default_settings.DOWNLOADER_MIDDLEWARES_BASE, default_settings.EXTENSIONS_BASE)
+)
 DOWNLOADER_MIDDLEWARES = {
-    "scrapy.downloadermiddlewares.cookies.CookiesMiddleware": None,
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
     "rag_assay.crawlers.middlewares.RobotsMiddleware": 100,
     "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
@@ -66,8 +72,6 @@ DOWNLOADER_MIDDLEWARES = {
     "rag_assay.crawlers.login.LoginMiddleware": 950,  # next to the network
 }
 EXTENSIONS = {
-    "scrapy.extensions.remote_control.RemoteControl": None,
-    "scrapy.extensions.telnet.TelnetConsole": None,
     "scrapy.extensions.spiderstate.SpiderState": None,
     "rag_assay.crawlers.middlewares.CrawlExtension": 100,
 }

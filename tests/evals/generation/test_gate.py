@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from rag_assay.evals.generation import gate as gate_module
+from rag_assay.evals.generation import quotation
 from rag_assay.evals.generation.contract import Passage, Request
 from rag_assay.evals.generation.extractive import Extractive
 from rag_assay.evals.generation.gate import Gate, feature_of, fit_threshold
@@ -152,7 +152,7 @@ def test_wrong_refusals_limits_the_fitted_threshold_alone() -> None:
 def test_another_way_to_score_sentences_is_another_gate_by_quotes(monkeypatch: pytest.MonkeyPatch) -> None:
     gates = [Gate(feature="quote", threshold=0.4), Gate(threshold=0.4)]
     before = [Llm(model="openai/any", gate=gate).identity() for gate in gates]
-    monkeypatch.setattr(gate_module, "CODE_VERSION", "another")
+    monkeypatch.setattr(quotation, "CODE_VERSION", "another")
     quote, top = (Llm(model="openai/any", gate=gate).identity() for gate in gates)
     assert quote != before[0]
     assert top == before[1]
