@@ -7,8 +7,8 @@ letters, which related words and German compounds have in common, in the sentenc
 its passage; whether it has the date, number or name that is asked for; whether it is of the time that the
 question names, by its words or by the day of publication. Their weighted sum orders the sentences; that of
 the best one, as a probability, is how sure the answer is. Where the embedder does not know the language, only
-words count. All were fitted on questions with and without an
-answer (`extractive.json` says on which; `benchmarks/answer_weights.py` fits them).
+words count. All were fitted on questions with and without an answer (`extractive.json` says on which;
+`benchmarks/answer_weights.py` fits them).
 """
 
 from __future__ import annotations
