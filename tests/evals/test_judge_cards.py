@@ -223,7 +223,7 @@ def test_a_killed_card_goes_on_where_it_was(
     monkeypatch.setattr(CountingJudge, "of", counting)
     for _ in cards:  # both are judged, neither is written
         with monkeypatch.context() as patch:
-            patch.setattr("rag_assay.evals.judge_cards.card_rows", killed)
+            patch.setattr("rag_assay.evals.judge_calibration.card.card_rows", killed)
             with pytest.raises(KeyboardInterrupt):
                 town.build(study(judges, **cards), "home", whole=False)
     asked, n_counted = len(server.requests), len(counted)
