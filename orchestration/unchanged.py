@@ -1,14 +1,15 @@
 """Answers `assay run STUDY` from the last run that had nothing to do, if nothing that it read has changed;
-`assay list`, `check STUDY`, `verdict STUDY` and `run STUDY --dry-run` from the last time they were called.
+`assay list`, `check STUDY`, `verdict STUDY` and `run STUDY --dry-run` from the last time they were called, or
+`verdict` from the last run.
 
 A run that finds everything up to date stores the state of what it has read: of the files that were opened and
 the folders that were listed (both by an audit hook), of all files of the workspace, of the modules that were
 imported, and the environment; and what it printed. It stores nothing if it has started a program (git) or
 asked a server: what those have read is not known. A run that has built something looks a second time at its
-end, and stores that if everything is up to date by then. The next `assay run` of the same arguments compares
-names, sizes, times and inodes, and prints its result again, before anything heavy is imported. It is an
-ordinary run where any of them differs or cannot be read. A run stores nothing where an input changed after it
-began.
+end, and stores that if everything is up to date by then. Both store what `assay verdict STUDY` would print,
+too. The next `assay run` of the same arguments compares names, sizes, times and inodes, and prints its result
+again, before anything heavy is imported. It is an ordinary run where any of them differs or cannot be read. A
+run stores nothing where an input changed after it began.
 """
 
 from __future__ import annotations
@@ -160,6 +161,8 @@ class Recorder:
     def __init__(self, arguments: Sequence[str]) -> None:
         self.arguments = list(arguments)
         self.situation = _situation(arguments)
+        self.verdict = ["verdict", *arguments[1:2]]
+        self.situation_of_verdict = _situation(self.verdict)  # before this process changes its environment
         self.started = time.time_ns() - _SLACK
         self.opened: set[str] = set()
         self.listed: set[str] = set()
@@ -199,11 +202,14 @@ class Recorder:
         ):
             yield
 
-    def store(self, root: Path, study: Path | None, named: Iterable[str]) -> bool:
+    def store(
+        self, root: Path, study: Path | None, named: Iterable[str], verdict: Sequence[str] | None = None
+    ) -> bool:
         """Store what was heard and printed; return whether that can be relied on.
 
         study: the record of the study in the workspace, if that was run
         named: files that the study names, opened or not
+        verdict: its lines; they are stored too, for the command that prints them
         """
         if not self.is_complete or self.before is None or (after := workspace_state(root)) != self.before:
             return False
@@ -223,11 +229,11 @@ class Recorder:
             "study": str(study or ""),
             "printed": self.printed,
         }
-        path = _path(root, self.arguments)
-        path.parent.mkdir(exist_ok=True)
-        new = path.with_suffix(f".{os.getpid()}.tmp")
-        new.write_text(json.dumps(record), encoding="utf-8")
-        new.replace(path)
+        _write_record(_path(root, self.arguments), record)
+        if verdict is not None:
+            printed = [("stdout", "".join(f"{line}\n" for line in verdict))]
+            changes = {"situation": self.situation_of_verdict, "study": "", "printed": printed}
+            _write_record(_path(root, self.verdict), record | changes)
         return True
 
     def _inputs(self, root: Path, named: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -274,6 +280,13 @@ class _Tee(io.TextIOBase):
     @property
     def encoding(self) -> str:  # type: ignore[override]
         return self._stream.encoding
+
+
+def _write_record(path: Path, record: dict[str, Any]) -> None:
+    path.parent.mkdir(exist_ok=True)
+    new = path.with_suffix(f".{os.getpid()}.tmp")
+    new.write_text(json.dumps(record), encoding="utf-8")
+    new.replace(path)
 
 
 def _libraries() -> tuple[str, ...]:

@@ -215,6 +215,7 @@ def _remember(
 
     is_idle: the run has built nothing; else it looks once more what has changed meanwhile
     """
+    from rag_assay.evals.reporting.stale_results import stored_result
     from rag_assay.evals.study.run_studies import record_of
     from rag_assay.orchestration.alerts.delivery import channels_of
     from rag_assay.orchestration.driver import Driver
@@ -231,8 +232,10 @@ def _remember(
         and instance_folder(where) == where.dagster
         and (is_idle or Driver(study, where).is_up_to_date())
     ):
-        with suppress(OSError, ValueError, KeyError, TypeError):  # the next run is an ordinary one then
-            recording.store(where.root, record_of(study, where), map(str, files_of(study)))
+        # Else the next run is an ordinary one.
+        with suppress(OSError, ValueError, KeyError, TypeError, InputError):
+            verdict = stored_result(study, where, as_run=True).verdict.sentences
+            recording.store(where.root, record_of(study, where), map(str, files_of(study)), verdict)
     return code
 
 

@@ -210,12 +210,19 @@ def test_the_first_run_after_one_that_builds_is_answered(tmp_path: Path) -> None
     study = write_study(tmp_path)
     time.sleep(0.1)  # what is younger than the run is not relied on
 
-    def run() -> tuple[str, str]:
-        done = assay_process("run", str(study), ASSAY_HOME=str(tmp_path / "var"))
+    def run(command: str = "run") -> tuple[str, str]:
+        done = assay_process(command, str(study), ASSAY_HOME=str(tmp_path / "var"))
         assert done.returncode == 0, done.stderr
         return done.stdout, done.stderr
 
-    first, repeated = run(), run()
+    first = run()
+    kept = {path: json.loads(path.read_text()) for path in (tmp_path / "var" / unchanged.FOLDER).iterdir()}
+    of_verdict = next(path for path, record in kept.items() if record["study"] == "")
+    of_verdict.write_text(json.dumps({**kept[of_verdict], "printed": [["stdout", "STORED"]]}))
+    assert run("verdict") == ("STORED", ""), "the first one, too"
+    of_verdict.unlink()
+    assert [["stdout", run("verdict")[0]]] == kept[of_verdict]["printed"]
+    repeated = run()
     assert "stage  1 of" in first[1]
     assert "stage  1 of" not in repeated[1]
     assert repeated[1].endswith("; everything was up to date\n\n")
