@@ -244,8 +244,8 @@ def test_what_is_quoted_cites_without_markers(tmp_path) -> None:
         )
         (refused,) = Extractive(min_score=2).answer([request], context)
     assert (
-        whole.text == "The ferry will leave the harbour at noon [1]. The ferry will leave the quay at noon."
+        whole.text == "The ferry will leave the quay at noon. The ferry will leave the harbour at noon [1]."
     )
-    assert [(c.marker, c.sentence, c.chunk) for c in whole.citations] == [(3, 0, "c3"), (2, 1, "c2")]
+    assert [(c.marker, c.sentence, c.chunk) for c in whole.citations] == [(2, 0, "c2"), (3, 1, "c3")]
     assert [(c.marker, c.sentence, c.document) for c in cut.citations] == [(1, 0, "d7")]
     assert refused.citations == ()
