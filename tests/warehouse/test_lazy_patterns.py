@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import copy
-import gc
 import pkgutil
 import re
+from collections.abc import Iterator
 from importlib import import_module
+from typing import Any
 
 import pytest
 
@@ -23,10 +24,17 @@ def _modules_with_patterns() -> list[str]:
     return found
 
 
+def _patterns(value: Any) -> Iterator[re.Pattern[str]]:
+    if type(value) is lazy_patterns._LazyPattern:
+        yield value
+    elif isinstance(value, dict | list | tuple):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _patterns(one)
+
+
 def test_every_lazy_pattern_compiles() -> None:
-    for name in _modules_with_patterns():
-        import_module(name)
-    patterns = [one for one in gc.get_objects() if type(one) is lazy_patterns._LazyPattern]
+    modules = [import_module(name) for name in _modules_with_patterns()]
+    patterns = [one for module in modules for value in vars(module).values() for one in _patterns(value)]
     assert len(patterns) > 50
     assert all(isinstance(one.flags, int) for one in patterns)
 
