@@ -310,7 +310,7 @@ class _Server:
                 if name not in sys.modules:
                     with suppress(Exception):  # made by others as they are imported, or not to be shared
                         _import_lancedb() if name.startswith("lance") else import_module(name)
-        if "dagster._core.storage.sqlite_storage" in sys.modules:
+        if "rag_assay.orchestration.event_log" in sys.modules:
             from tests.fakes.migrations import read_migrations
 
             read_migrations()

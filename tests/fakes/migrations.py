@@ -1,9 +1,12 @@
 """Dagster's migrations read once in a process, which opens many instances."""
 
+from contextlib import suppress
+
 from alembic.config import Config
 from alembic.script import ScriptDirectory
-from dagster._core.storage.runs.sqlite import sqlite_run_storage
-from dagster._core.storage.sql import get_alembic_config
+from alembic.util import CommandError
+
+SCRIPTS = "dagster:_core/storage/alembic"
 
 
 def read_migrations_once() -> None:
@@ -28,4 +31,7 @@ def read_migrations_once() -> None:
 def read_migrations() -> None:
     """Read them now, for the forks of this process."""
     read_migrations_once()
-    ScriptDirectory.from_config(get_alembic_config(sqlite_run_storage.__file__)).get_current_head()
+    config = Config()
+    config.set_main_option("script_location", SCRIPTS)
+    with suppress(CommandError):  # another Dagster has them elsewhere: each fork reads them
+        ScriptDirectory.from_config(config).get_current_head()
