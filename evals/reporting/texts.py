@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 import yaml
 
-from rag_assay.evals.reporting.display import count, listed
+from rag_assay.evals.reporting.display import THIN_SPACE, count, listed
 
 Language = Literal["en", "de"]
 Texts = Mapping[str, tuple[str, str]]
@@ -56,16 +56,16 @@ _METRIC_TITLE = re.compile(r"(.+?)(?: (@) (\d+)| (in) ([\d,]+) tokens)?( \(uncal
 
 
 def metric_title(title: str, language: Language) -> str:
-    """Return the title of a metric in a language; the title as it is, where the metric is none of ours.
+    r"""Return the title of a metric in a language; the title as it is, where the metric is none of ours.
 
     >>> metric_title("Evidence coverage in 2,000 tokens", "de"), metric_title("Hit rate @ 5", "de")
-    ('Abdeckung der Belege in 2.000 Tokens', 'Trefferquote @ 5')
+    ('Abdeckung der Belege in 2\u202f000 Tokens', 'Trefferquote @ 5')
     """
     found, german = _METRIC_TITLE.fullmatch(title), read_yaml("templates/texts.yaml")["metrics"]
     if language == "en" or found is None or found[1] not in german:
         return title
     depth = f" @ {found[3]}" if found[2] else ""
-    budget = f" in {found[5].replace(',', '.')} Tokens" if found[4] else ""
+    budget = f" in {found[5].replace(',', THIN_SPACE)} Tokens" if found[4] else ""
     return f"{german[found[1]]}{depth}{budget}{' (nicht kalibriert)' if found[6] else ''}"
 
 

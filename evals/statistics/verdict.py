@@ -90,7 +90,7 @@ TEXTS: Mapping[str, tuple[str, str]] = {
     ),
     "by_tokens": (
         "All pipelines are compared at an equal context of {n} tokens.",
-        "Alle Pipelines sind bei gleichem Kontext verglichen: {n} Token.",
+        "Alle Pipelines sind bei gleichem Kontext verglichen: {n} Tokens.",
     ),
     "by_passages": (
         "{title} counts passages and so favours long chunks; put `evidence_coverage@2000tokens` first in "

@@ -12,6 +12,7 @@ from rag_assay.evals.reporting.data import ReportData
 from rag_assay.evals.reporting.page import render_sections
 from rag_assay.evals.reporting.pair_comparison import intervals_of
 from rag_assay.evals.reporting.sections import Block, Details, PageSection, PageTemplate
+from rag_assay.evals.reporting.texts import metric_title
 from rag_assay.evals.reporting.trust import trust_lines
 from rag_assay.evals.statistics.verdict import JUDGES, labels_of, verdict_sentences
 from rag_assay.evals.statistics.verdict import TEXTS as VERDICT_TEXTS
@@ -51,6 +52,8 @@ def _sentences(data: ReportData) -> tuple[str, ...]:
     if language_here() == "en" or not found.sentences:
         return found.sentences
     judged = next((by for by in JUDGES if VERDICT_TEXTS[f"judged_by_{by}"][0] in found.sentences), None)
+    by = metric_title(found.by, "de") if found.by else None
+    found = replace(found, title=metric_title(found.title, "de"), by=by)
     return verdict_sentences(found, labels_of(data.leaderboard.to_dicts()), judged=judged, german=True)
 
 

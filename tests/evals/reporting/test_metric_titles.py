@@ -26,7 +26,7 @@ def test_every_metric_has_a_german_title() -> None:
 def test_a_title_keeps_depth_budget_and_warning(title: str) -> None:
     found = metric_title(f"{title} (uncalibrated)", "de")
     assert found.endswith(" (nicht kalibriert)")
-    assert ("@ 7" in found, "in 2.000 Tokens" in found) == ("@ 7" in title, "2,000" in title)
+    assert ("@ 7" in found, "in 2\u202f000 Tokens" in found) == ("@ 7" in title, "2,000" in title)
     assert metric_title(title, "en") == title
 
 

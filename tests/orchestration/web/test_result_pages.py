@@ -17,6 +17,7 @@ from rag_assay.evals.reporting.display import interval, number
 from rag_assay.evals.reporting.page import render_html
 from rag_assay.evals.reporting.pair_comparison import compare_pair
 from rag_assay.evals.reporting.question_matrix import MatrixFilter, QuestionMatrix
+from rag_assay.evals.reporting.texts import read_yaml
 from rag_assay.evals.study.run_studies import note
 from rag_assay.orchestration.alerts.journal import AlertEvent, Journal
 from rag_assay.orchestration.web import app
@@ -300,6 +301,9 @@ WRITTEN = """() => {
 }"""
 
 
+METRIC_TITLES = read_yaml("templates/texts.yaml")["metrics"]
+
+
 def test_pages_are_accessible_and_in_german(browser: Any, result: Result) -> None:
     """Each page is opened once; light and dark, wide and narrow are ways to look at the same one."""
     left = set[tuple[str, str]]()
@@ -318,6 +322,12 @@ def test_pages_are_accessible_and_in_german(browser: Any, result: Result) -> Non
                 assert axe_violations(page, rules) == [], (address, width, scheme)
                 assert page.evaluate("document.documentElement.scrollWidth") <= width, (address, scheme)
             left |= {(address, one) for one in set(page.evaluate(WRITTEN)) & english}
+            reasons = " ".join(page.locator("[data-testid=stMarkdownContainer] li").all_inner_texts())
+            left |= {
+                (address, title)
+                for title, german in METRIC_TITLES.items()
+                if title != german and title in reasons
+            }
         assert (left, shown.errors) == (set(), [])
 
 
