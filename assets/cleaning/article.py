@@ -6,7 +6,6 @@ import logging
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from datetime import UTC, date, datetime
 from functools import cache, cached_property, lru_cache
 from itertools import accumulate, chain, groupby
@@ -65,12 +64,6 @@ RELATED = re.compile(
     re.I,
 )
 _ARTICLE_SIGNS = ('"@type"', "article:published_time", "og:type", "itemtype", "itemprop", "<article")
-# In every page in which trafilatura's patterns find an author, or a tag; they take a tenth of the time.
-_AUTHOR_MARKS = (
-    *("uthor", "byl", "yline", "BBL", "username", "screenname", "channel-name", "journalist-name", "writer"),
-    *("submitted-by", "posted-by", "zuozhe", "bianji", "xiaobian", "<rel", "<AUTHOR"),
-)
-_TAG_MARK = "/tag"
 _URL_DAY = re.compile(r"\d{4}[-_/]?\d\d[-_/]?\d\d")
 _TIME_DAY = re.compile(r"<time[^>]*\sdatetime=[\"']?\d{4}-\d\d-\d\d", re.I)
 _FURNITURE_TAGS = frozenset({"nav", "footer", "aside", "form"})
@@ -631,35 +624,16 @@ def find_date(
 
 
 def _guessed(page: Any, facts: PageFacts, url: str, html: str, fetched: date | None) -> Any:
-    """Return trafilatura's metadata, or None if the page states all of it: what `extract_metadata` returns,
-    but without what the page states itself, or `find_date` could not use. The searches read all of the page.
+    """Return trafilatura's metadata, or None if the page states all of it. Its `date` is empty if `find_date`
+    could not use one: the search reads all of the text.
     """
-    from trafilatura import extract_metadata, metadata
+    from trafilatura import extract_metadata
 
-    if facts.published_at is None and (_URL_DAY.search(url) or _TIME_DAY.search(html)):
-        return extract_metadata(page, default_url=url or None, date_config=date_guess_options(fetched))
-    if all((facts.title, facts.sitename, facts.authors, facts.keywords)):
+    dated = facts.published_at is None and (_URL_DAY.search(url) or _TIME_DAY.search(html))
+    if not dated and all((facts.title, facts.sitename, facts.authors, facts.keywords)):
         return None
-    found = metadata.examine_meta(page)
-    if found.author and " " not in found.author:
-        found.author = None
-    with suppress(Exception):  # as `extract_metadata` does: the page's JSON is anybody's
-        found = metadata.extract_meta_json(page, found)
-    if not (facts.title or found.title):
-        found.title = metadata.extract_title(page)
-    if not (facts.authors or found.author) and any(mark in html for mark in _AUTHOR_MARKS):
-        found.author = metadata.extract_author(page)
-    if not facts.sitename:
-        found.sitename = found.sitename or metadata.extract_sitename(page)
-        if found.sitename:
-            name = found.sitename.lstrip("@")
-            found.sitename = name if "." in name or name[:1].isupper() else name.title()
-        elif host := metadata.META_URL.match(found.url or metadata.extract_url(page, url or None) or ""):
-            found.sitename = host[1]
-    if not (facts.keywords or found.tags) and _TAG_MARK in html:
-        found.tags = metadata.extract_catstags("tag", page)
-    found.clean_and_trim()
-    return found
+    options = date_guess_options(fetched) if dated else {"outputformat": ""}  # which ends the search
+    return extract_metadata(page, default_url=url or None, date_config=options)
 
 
 def date_guess_options(fetched: date | None) -> dict[str, Any]:

@@ -14,8 +14,6 @@ from benchmarks.cleaning import measure_news
 from rag_assay.assets.cleaning.article import clean_article
 from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage
 from rag_assay.assets.cleaning.page_cleaner import clean_html
-from rag_assay.assets.cleaning.page_facts import page_facts
-from rag_assay.assets.cleaning.tree import parse_page
 from rag_assay.warehouse.iso_dates import lenient_json
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data" / "fundus-de"
@@ -250,42 +248,3 @@ def test_a_paragraph_of_thousands_of_inline_elements_takes_time_and_memory_by_it
 
     seconds(10)
     assert seconds(6000) < 5 * seconds(2000) + 0.5  # quadratic: 9
-
-
-@pytest.mark.parametrize(
-    "head",
-    [
-        "<title>Tides | harbour.example</title>",
-        "<title>Tides</title><meta name=author content=Kern><meta property=og:site_name content='@harbour'>",
-        "<title>Tides</title><link rel=canonical href='https://www.pier.example/t'>",
-        """<script type="application/ld+json">{"@type": "Thing", "author": {"name": "Ada Kern"}}</script>""",
-        "<meta property=og:site_name content='@'>",
-        '<script type="application/ld+json">{"@graph": [[], {"@type": ["x"]}], "author": 5}</script>',
-    ],
-)
-@pytest.mark.parametrize(
-    "line",
-    [
-        "<div class=author-name>Ben Au</div>",
-        "<p class=byline>by Cem Bul</p>",
-        "<h3 class=username>Dora Ek</h3>",
-        "<span id=xiaobian>Eva Fin</span>",
-        "<b class=screenname>Finn Gol</b>",
-        "<a rel=author href=/x>Gil Hart</a>",
-        "<div class=tags><a href=/tags/tide>tide</a> <a href=/tag/sea>sea</a></div>",
-        "<p>Nobody.</p>",
-    ],
-)
-def test_guesses_are_those_of_trafilatura(head: str, line: str) -> None:
-    from trafilatura import extract_metadata, load_html
-
-    url = "https://www.town.example/harbour/tides"
-    html = (
-        f"<html><head>{head}</head><body><main><h1>Tides of May</h1>{line}<p>{BODY}</p></main></body></html>"
-    )
-    facts, wanted = page_facts(parse_page(html), url), extract_metadata(load_html(html), default_url=url)
-    draft = clean_article(html.encode(), "text/html", url)
-    assert draft.metadata.get("sitename") == (facts.sitename or wanted.sitename)
-    assert draft.title == (facts.title or wanted.title)
-    assert draft.authors == (facts.authors or tuple(filter(None, (wanted.author or "").split("; "))))
-    assert draft.keywords == (facts.keywords or tuple(wanted.tags or ()))
