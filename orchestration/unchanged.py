@@ -211,6 +211,8 @@ class Recorder:
         named: files that the study names, opened or not
         verdict: its lines; they are stored too, for the command that prints them
         """
+        from rag_assay.warehouse.atomic_write import atomic_write
+
         if not self.is_complete or self.before is None or (after := workspace_state(root)) != self.before:
             return False
         files, folders = self._inputs(root, named)
@@ -229,11 +231,14 @@ class Recorder:
             "study": str(study or ""),
             "printed": self.printed,
         }
-        _write_record(_path(root, self.arguments), record)
+        records = {_path(root, self.arguments): record}
         if verdict is not None:
             printed = [("stdout", "".join(f"{line}\n" for line in verdict))]
-            changes = {"situation": self.situation_of_verdict, "study": "", "printed": printed}
-            _write_record(_path(root, self.verdict), record | changes)
+            of_verdict = {"situation": self.situation_of_verdict, "study": "", "printed": printed}
+            records[_path(root, self.verdict)] = record | of_verdict
+        for path, stored in records.items():
+            with atomic_write(path) as new:
+                new.write_text(json.dumps(stored), encoding="utf-8")
         return True
 
     def _inputs(self, root: Path, named: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -280,13 +285,6 @@ class _Tee(io.TextIOBase):
     @property
     def encoding(self) -> str:  # type: ignore[override]
         return self._stream.encoding
-
-
-def _write_record(path: Path, record: dict[str, Any]) -> None:
-    path.parent.mkdir(exist_ok=True)
-    new = path.with_suffix(f".{os.getpid()}.tmp")
-    new.write_text(json.dumps(record), encoding="utf-8")
-    new.replace(path)
 
 
 def _libraries() -> tuple[str, ...]:
