@@ -154,7 +154,7 @@ def provenance_section(data: ReportData) -> PageSection | None:
         else ""
     )
     blocks: list[Block] = []
-    if made.sources:
+    if data.corpus:
         columns = [Column("Source"), Column("Fetched"), *numbers("Pages", "Documents"), Column("Digest")]
         rows = [
             (
@@ -164,7 +164,7 @@ def provenance_section(data: ReportData) -> PageSection | None:
                 count(one.documents),
                 one.digest or MISSING,
             )
-            for one in made.sources
+            for one in data.corpus
         ]
         blocks.append(Table("Snapshot of the corpus", columns, rows, style="stack"))
     machine = [(name, str(value)) for name, value in made.machine.items()]

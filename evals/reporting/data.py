@@ -16,7 +16,6 @@ from rag_assay.evals.statistics.comparison import Bounded, margin_of
 from rag_assay.evals.statistics.question_clusters import ALONE, Clustering
 from rag_assay.evals.statistics.verdict import Verdict
 from rag_assay.evals.successive_halving.records import SearchRecord
-from rag_assay.warehouse import schemas
 
 Kind = Literal["retrieval", "answer", "cost"]
 
@@ -58,13 +57,18 @@ class MetricInfo:
 
 @dataclass(frozen=True)
 class SourceFacts:
-    """A source: its pages, its documents, and what was lost, by reason."""
+    """A source as the study read it; dropped, failed: what was lost, by reason.
+
+    crawled: last fetch, ISO 8601; digest: of its documents
+    """
 
     source: str
     pages: int
     documents: int
     dropped: Mapping[str, int]
     failed: Mapping[str, int]
+    crawled: str | None = None
+    digest: str | None = None
 
 
 @dataclass(frozen=True)
@@ -122,8 +126,6 @@ class ReportData:
     part: what a reader must know of a slice of a study
     duplicates: None: there are no documents
     planned: how many cells the study has
-
-    Raises ValueError when a frame lacks a column, there is no metric, or `created_at` has no time zone.
     """
 
     study: str
@@ -165,28 +167,6 @@ class ReportData:
 
     def margin_of(self, metric: Bounded) -> float | None:
         return margin_of(metric, self.verdict.margin, self.primary)
-
-    def __post_init__(self) -> None:
-        if not self.metrics:
-            raise ValueError("a report needs at least one metric; the first is the primary one")
-        if self.created_at.tzinfo is None:
-            raise ValueError("created_at needs a time zone (UTC)")
-        wanted = {
-            "leaderboard": [*schemas.LEADERBOARD],
-            "questions": [*schemas.QUESTIONS],
-            "scores": [*schemas.SCORES, "cell", "replicate"],
-            "answers": [*schemas.ANSWERS, "cell", "replicate"],
-            "hits": [*schemas.HITS, "cell", "text", "url", "title"],
-            "judgements": [*schemas.JUDGEMENTS, "cell", "cell_replicate", "judge", "uncalibrated"],
-            "judge_cards": [*schemas.JUDGE_CARDS],
-            "human_estimates": [*schemas.HUMAN_ESTIMATES],
-            "losses": [*schemas.LOSSES, "cell"],
-        }
-        for name, columns in wanted.items():
-            rows = getattr(self, name)
-            missing = [] if rows is None else [column for column in columns if column not in rows.columns]
-            if missing:
-                raise ValueError(f"the frame `{name}` of the report lacks the columns {', '.join(missing)}")
 
     @property
     def values(self) -> pl.DataFrame:

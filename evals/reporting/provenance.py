@@ -8,28 +8,11 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from rag_assay.evals.study.study import Study
-from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.identity import digest
-
-
-@dataclass(frozen=True)
-class SourceSnapshot:
-    """A source as the study read it.
-
-    crawled: last fetch, ISO 8601
-    digest: of its documents
-    """
-
-    source: str
-    crawled: str | None
-    pages: int
-    documents: int
-    digest: str | None
 
 
 @dataclass(frozen=True)
@@ -40,22 +23,18 @@ class Provenance:
     commands: cell -> the command that makes it again; identities: cell -> digest of all that made it
     """
 
-    sources: tuple[SourceSnapshot, ...]
     corpus: str | None
     machine: Mapping[str, str]
     commands: Mapping[str, str]
     identities: Mapping[str, str]
 
 
-def provenance(study: Study, store: ArtifactStore, board: pl.DataFrame) -> Provenance:
-    """board: schemas.LEADERBOARD"""
-    sources = tuple(_snapshot(store, name) for name in study.corpus.sources)
-    digests = [one.digest for one in sources]
+def provenance(study: Study, digests: Sequence[str | None], board: pl.DataFrame) -> Provenance:
+    """digests: of the documents of each source; board: schemas.LEADERBOARD"""
     ids = board.drop_nulls("cell_id").select("cell", "cell_id").unique("cell").iter_rows()
     name = study.slice.whole if study.slice else study.study
     return Provenance(
-        sources,
-        digest(digests) if digests and all(digests) else None,
+        digest([*digests]) if digests and all(digests) else None,
         machine(),
         {cell.name: command(name, cell.name.partition(".")[2]) for cell in study.cells()},
         dict(ids),
@@ -82,20 +61,6 @@ def machine() -> dict[str, str]:
         "Python": f"{platform.python_implementation()} {platform.python_version()}",
     }
     return {name: value for name, value in found.items() if value}
-
-
-def _snapshot(store: ArtifactStore, source: str) -> SourceSnapshot:
-    pages, documents = store.current("pages", source), store.current("documents", source)
-    of_pages: Mapping[str, Any] = pages.meta if pages else {}
-    crawl = of_pages.get("crawl") or {}
-    ended = crawl.get("ended_at") or (pages.created_at if pages else None)
-    return SourceSnapshot(
-        source,
-        str(ended) if ended else None,
-        of_pages.get("pages", 0),
-        documents.meta.get("documents", 0) if documents else 0,
-        documents.data_version if documents else None,
-    )
 
 
 def _memory() -> str:

@@ -57,16 +57,6 @@ LIBRARIES = (
 
 
 @on_whole_database
-def leaderboard_rows(study: Study, home: Home) -> pl.DataFrame:
-    """Return schemas.LEADERBOARD.
-
-    Raises:
-        InputError: the study has not been run, or not as its file is now.
-    """
-    return stored_result(study, home).board
-
-
-@on_whole_database
 def board_data(study: Study, home: Home) -> ReportData:
     """Gather verdict and leaderboard; of scores the first metric and seconds, of answers status and price.
 
@@ -122,7 +112,7 @@ def report_data(
         judge_pairs=stored_rows.stored_pairs(study, people, frames["judgements"], store)
         if study.judges
         else None,
-        provenance=provenance(study, store, board),
+        provenance=provenance(study, [one.digest for one in facts.corpus], board),
     )
 
 

@@ -33,8 +33,10 @@ OF_CELL: schemas.Schema = {"cell": pl.String, "replicate": pl.Int64}
 def select_rows(
     connection: duckdb.DuckDBPyConnection, sql: str, parameters: list[Any], schema: schemas.Schema
 ) -> pl.DataFrame:
+    """Return the rows of a query with the columns of a schema, NULL where it has none."""
     rows = pl.DataFrame(connection.sql(sql, params=parameters))  # without pyarrow
-    return rows.select([pl.col(name).cast(kind) for name, kind in schema.items()])
+    columns = {name: pl.col(name) if name in rows.columns else pl.lit(None) for name in schema}
+    return rows.select(**{name: columns[name].cast(kind) for name, kind in schema.items()})
 
 
 def stored_questions(connection: duckdb.DuckDBPyConnection, sets: list[str]) -> pl.DataFrame:
@@ -151,26 +153,14 @@ def running_rows(
 
     Schemas: SCORES and ANSWERS with OF_CELL, for `evals.metrics.running_costs`.
     """
-    found = []
-    for sql, parameters, schema in (
-        (
-            "SELECT question_id, metric, status, value, reason, cell, replicate FROM current_scores "
-            "WHERE list_contains(?, cell) AND list_contains(?, metric)",
-            [cells, metrics],
-            schemas.SCORES,
-        ),
-        (
-            "SELECT status, usd, prompt_tokens, completion_tokens, cell, replicate FROM current_answers "
-            "WHERE list_contains(?, cell)",
-            [cells],
-            schemas.ANSWERS,
-        ),
-    ):
-        whole: schemas.Schema = {**schema, **OF_CELL}
-        rows = connection.sql(sql, params=parameters)
-        some = select_rows(connection, sql, parameters, {name: whole[name] for name in rows.columns})
-        found.append(pl.concat([pl.DataFrame(schema=whole), some], how="diagonal"))
-    return found[0], found[1]
+    scores = "SELECT question_id, metric, status, value, reason, cell, replicate FROM current_scores "
+    scores += "WHERE list_contains(?, cell) AND list_contains(?, metric)"
+    answers = "SELECT status, usd, prompt_tokens, completion_tokens, cell, replicate FROM current_answers "
+    answers += "WHERE list_contains(?, cell)"
+    return (
+        select_rows(connection, scores, [cells, metrics], {**schemas.SCORES, **OF_CELL}),
+        select_rows(connection, answers, [cells], {**schemas.ANSWERS, **OF_CELL}),
+    )
 
 
 def stored_documents(

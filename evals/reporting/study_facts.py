@@ -62,13 +62,17 @@ def _duplicates(study: Study, store: ArtifactStore) -> Duplicates | None:
 
 
 def _source_facts(store: ArtifactStore, source: str) -> SourceFacts:
-    pages, documents = _meta(store.current("pages", source)), _meta(store.current("documents", source))
+    crawled, read = store.current("pages", source), store.current("documents", source)
+    pages, documents = _meta(crawled), _meta(read)
+    ended = (pages.get("crawl") or {}).get("ended_at") or (crawled.created_at if crawled else None)
     return SourceFacts(
         source=source,
         pages=pages.get("pages", 0),
         documents=documents.get("documents", 0),
         dropped=documents.get("dropped_by_reason", {}),
         failed=pages.get("failed", {}),
+        crawled=str(ended) if ended else None,
+        digest=read.data_version if read else None,
     )
 
 

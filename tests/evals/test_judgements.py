@@ -17,7 +17,7 @@ from rag_assay.assets.engine.stage import PartitionRef
 from rag_assay.evals.reporting.files import json_rows
 from rag_assay.evals.reporting.page import render_html
 from rag_assay.evals.reporting.question_rows import question_rows
-from rag_assay.evals.reporting.rows import leaderboard_rows
+from rag_assay.evals.reporting.stale_results import stored_result
 from rag_assay.evals.reporting.terminal import leaderboard_table
 from rag_assay.evals.study.cost_estimate import estimates
 from rag_assay.evals.study.run_plan import plan
@@ -359,10 +359,10 @@ def test_a_report_tells_that_a_judge_is_another_one_now(town: Town, server: Fake
     town.run(study({"judge": asking(server)}), "home")
     changed = town.bench_of(study({"judge": asking(server, temperature=0.5)}), "home")
     with pytest.raises(InputError, match=r"judgements of tiny\.t16.*is no longer what was run"):
-        leaderboard_rows(changed.study, changed.home)
+        stored_result(changed.study, changed.home)
     more = town.bench_of(study({"judge": asking(server), "words": {"counting": {}}}), "home")
     with pytest.raises(InputError, match="is no longer what was run"):
-        leaderboard_rows(more.study, more.home)
+        stored_result(more.study, more.home)
 
 
 def planned(town: Town, variant: Variant) -> dict[str, Any]:
@@ -410,6 +410,6 @@ def test_a_judge_of_few_cells_may_rank_and_everything_is_shown(town: Town) -> No
             ranked = data.leaderboard.filter(pl.col("rank").is_not_null() & (pl.col("metric") == "ndcg@10"))
             assert set(ranked["cell"]) == (expected if first == "some.support" else {CELL, *expected})
             assert "Support by some" in render_html(data)
-            board = leaderboard_rows(town.bench.study, town.bench.home)
+            board = stored_result(town.bench.study, town.bench.home).board
             assert set(board.filter(metric="some.support")["cell"]) == expected
             Console(file=StringIO(), width=200).print(leaderboard_table(data, 200))

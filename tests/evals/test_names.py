@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 from rag_assay.evals.reporting.data import ReportData
-from rag_assay.evals.reporting.rows import leaderboard_rows, report_data
+from rag_assay.evals.reporting.rows import report_data
+from rag_assay.evals.reporting.stale_results import stored_result
 from rag_assay.warehouse.errors import InputError
 from tests.fakes.tiny import TEXTS
 from tests.fakes.town import OTHER_TEXTS, PLAIN, QUESTIONS, Town, Variant
@@ -146,7 +147,7 @@ def test_a_report_of_another_file_than_was_run_says_so(town: Town) -> None:
     ]
     for other, words in told:
         bench = town.bench_of(other, "home")
-        for show in (report_data, leaderboard_rows):
+        for show in (report_data, stored_result):
             with pytest.raises(InputError, match=f"^{re.escape(words)}.*no longer.*`assay run"):
                 show(bench.study, bench.home)
     assert town.run(variant, "home")
@@ -159,7 +160,7 @@ def test_a_report_of_questions_that_were_edited_since_says_so(town: Town) -> Non
     asked = path.read_text()
     path.write_text(asked.replace("When does the ferry leave", "At what hour does the ferry leave"))
     bench = town.bench_of(PLAIN, "home")
-    for show in (report_data, leaderboard_rows):
+    for show in (report_data, stored_result):
         with pytest.raises(InputError, match=r"^the question set ferries\.ferry .*no longer.*`assay run"):
             show(bench.study, bench.home)
     path.write_text(asked)
@@ -170,7 +171,7 @@ def test_a_report_whose_documents_another_study_read_anew_says_so(town: Town) ->
     town.run(PLAIN, "home")
     town.run({**PLAIN, "study": "tiny2"}, "home", "tiny2.yaml", docs={**TEXTS, "ferry": "It sails at six."})
     bench = town.bench_of(PLAIN, "home")
-    for show in (report_data, leaderboard_rows):
+    for show in (report_data, stored_result):
         with pytest.raises(InputError, match=r"^rankings of tiny\.t16.* other documents .*`assay run"):
             show(bench.study, bench.home)
     assert town.run(PLAIN, "home")
@@ -188,4 +189,4 @@ def test_a_report_of_other_question_sets_than_were_asked_says_so(town: Town) -> 
     town.run({**PLAIN, "questions": other}, "home")
     bench = town.bench_of({**PLAIN, "questions": one}, "home")
     with pytest.raises(InputError, match=r"^rankings of tiny\.t16.* questions .*`assay run"):
-        leaderboard_rows(bench.study, bench.home)
+        stored_result(bench.study, bench.home)

@@ -16,7 +16,7 @@ from rag_assay.evals.reporting.data import ReportData
 from rag_assay.evals.reporting.files import json_rows
 from rag_assay.evals.reporting.page import render_html
 from rag_assay.evals.reporting.question_rows import question_rows
-from rag_assay.evals.reporting.rows import leaderboard_rows
+from rag_assay.evals.reporting.stale_results import stored_result
 from rag_assay.evals.reporting.terminal import leaderboard_table
 from rag_assay.evals.study.cost_estimate import estimates
 from rag_assay.evals.study.run_plan import plan
@@ -171,10 +171,10 @@ def test_what_is_stored_is_shown(town: Town, server: FakeOpenAI) -> None:
 def test_the_database_is_made_again_from_what_is_stored(town: Town, server: FakeOpenAI) -> None:
     data = town.run(asking(server, 2), "home")
     home, study = town.bench.home, town.bench.study
-    before = leaderboard_rows(study, home)
+    before = stored_result(study, home).board
     home.database.unlink()
     rebuild(home)
-    assert leaderboard_rows(study, home).equals(before)
+    assert stored_result(study, home).board.equals(before)
     again = town.report(town.bench)
     assert again.scores.sort(pl.all()).equals(data.scores.sort(pl.all()))
 
@@ -183,7 +183,7 @@ def test_a_report_of_other_replicates_than_were_run_says_so(town: Town, server: 
     town.run(asking(server, 2), "home")
     bench = town.bench_of(asking(server, 3), "home")
     with pytest.raises(InputError, match=r"no longer what was run.*`assay run"):
-        leaderboard_rows(bench.study, bench.home)
+        stored_result(bench.study, bench.home)
 
 
 def test_a_plan_counts_every_replicate(town: Town, server: FakeOpenAI) -> None:
@@ -208,7 +208,7 @@ def test_a_replicate_that_cannot_be_run_leaves_its_cell_on_the_board(town: Town,
     with connect(bench.home.database) as connection:
         for name in (one for one in FILES if one in bench.stages):
             sync(connection, bench.store, name, bench.stages[name].keys())
-    board = leaderboard_rows(bench.study, bench.home)
+    board = stored_result(bench.study, bench.home).board
     (found,) = board.filter((pl.col("cell") == CELL) & (pl.col("metric") == "rouge_l")).iter_rows(named=True)
     assert (found["replicates"], found["coverage"], found["rank"]) == (2, 0.5, None)
     assert found["cell_id"] == bench.artifact("answers", CELL).identity

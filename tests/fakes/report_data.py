@@ -22,7 +22,7 @@ from rag_assay.evals.reporting.journey_rows import (
     cut,
     merged,
 )
-from rag_assay.evals.reporting.provenance import Provenance, SourceSnapshot, command, machine
+from rag_assay.evals.reporting.provenance import Provenance, command, machine
 from rag_assay.evals.statistics.comparison import compare_cells, margin_of, posterior_columns, tie_groups
 from rag_assay.evals.statistics.question_clusters import ALONE
 from rag_assay.evals.statistics.verdict import Verdict, VerdictInputs, labels_of, verdict_on
@@ -149,7 +149,10 @@ def report_data(
         losses=frame(losses, {**LOSSES, "cell": pl.String}),
         journey=_journey(hits, losses, documents, [key_of(cell) for cell in cells]),
         corpus=(
-            SourceFacts("directives", 612, 588, {"too short": 14, "near duplicate": 10}, {"HTTP 404": 3}),
+            SourceFacts(
+                *("directives", 612, 588, {"too short": 14, "near duplicate": 10}, {"HTTP 404": 3}),
+                *("2026-11-20T05:00:12+00:00", "ab" * 10),
+            ),
             SourceFacts("memos", 41, 41, {}, {}),
         ),
         chunkings=tuple(
@@ -160,7 +163,6 @@ def report_data(
         ),
         recipes={"bm25": "bm25: {variant: okapi, k: 10}\n", "<b>dense</b>": "dense: {k: 10}\n"},
         provenance=Provenance(
-            (SourceSnapshot("directives", "2026-11-20T05:00:12+00:00", 612, 588, "ab" * 10),),
             "cd" * 10,
             machine(),
             {key_of(cell): command("energy", key_of(cell).partition(".")[2]) for cell in cells},

@@ -8,7 +8,8 @@ import pytest
 
 from rag_assay.evals.reporting.files import json_rows
 from rag_assay.evals.reporting.page import render_html
-from rag_assay.evals.reporting.rows import leaderboard_rows, report_data
+from rag_assay.evals.reporting.rows import report_data
+from rag_assay.evals.reporting.stale_results import stored_result
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import BUNDLED, read_study
 from rag_assay.orchestration.driver import Driver
@@ -38,7 +39,7 @@ def test_slice_from_crawl_to_report(assay_home: Home) -> None:
     study = slice_of_demo()
     report = Driver(study, assay_home).run()
     assert report.ok, report
-    rows = json.loads(json_rows(leaderboard_rows(study, assay_home)))
+    rows = json.loads(json_rows(stored_result(study, assay_home).board))
     assert {row["retriever"] for row in rows} == {"bm25", "hybrid"}
     by_cell = {row["retriever"]: row for row in rows if row["metric"] == "ndcg@10"}
     assert by_cell["bm25"]["n"] == by_cell["hybrid"]["n"] == 28, "32 questions, of which 4 have no answer"

@@ -13,7 +13,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from rag_assay.evals.reporting.rows import leaderboard_rows, report_data
+from rag_assay.evals.reporting.rows import report_data
+from rag_assay.evals.reporting.stale_results import stored_result
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.driver import Driver
@@ -345,7 +346,7 @@ def test_a_result_of_other_sources_than_were_read_is_refused_or_shown_as_it_was_
             edit(source, f"{source}\n  more: {{reader: folder, path: more}}")
             changed = edit(old, other)
             with pytest.raises(InputError, match=r"^the (source texts|corpus town) in .* is no longer what"):
-                leaderboard_rows(changed, assay_home)
+                stored_result(changed, assay_home)
             shown = report_data(changed, assay_home)  # nothing of the edited file, and it says so
             assert [note for note in shown.notes if note.startswith("the study file changed since this run")]
             assert shown.leaderboard.equals(before.leaderboard)

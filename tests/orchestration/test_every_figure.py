@@ -14,7 +14,8 @@ import yaml
 from rag_assay.evals.metrics.text_overlap import rouge_tokens
 from rag_assay.evals.reporting.files import json_rows
 from rag_assay.evals.reporting.page import render_html
-from rag_assay.evals.reporting.rows import leaderboard_rows, report_data
+from rag_assay.evals.reporting.rows import report_data
+from rag_assay.evals.reporting.stale_results import stored_result
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.driver import Driver
 from rag_assay.orchestration.settings import prepare
@@ -101,7 +102,7 @@ def run(
         assert report.ok, report
         recount = Recount(home().root, study(order), rouge_tokens, cosines)
         return Shown(
-            recount, json_rows(leaderboard_rows(read, home())), render_html(report_data(read, home()))
+            recount, json_rows(stored_result(read, home()).board), render_html(report_data(read, home()))
         )
 
     with pytest.MonkeyPatch.context() as patch:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from rag_assay.evals.reporting.rows import leaderboard_rows
+from rag_assay.evals.reporting.stale_results import stored_result
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.warehouse.connection import connect
 from rag_assay.warehouse.paths import Home
@@ -71,7 +71,7 @@ def test_ids_are_those_of_their_source_and_file(assay_home: Home, tmp_path: Path
     study.write_text(STUDY)
     done = assay("run", str(study))
     assert done.returncode == 0, done.stderr
-    board = leaderboard_rows(read_study(study), assay_home)
+    board = stored_result(read_study(study), assay_home).board
     values = board.filter(board["subset"] == "all")["value"].to_list()
     assert values == [1.0, 1.0], "every question finds the passage of its own folder"
     with connect(assay_home.database) as connection:

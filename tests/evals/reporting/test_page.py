@@ -224,15 +224,6 @@ def test_a_large_grid_stays_small_and_says_what_is_left_out() -> None:
     assert "further answers left out" in page.text
 
 
-def test_report_data_refuses_a_frame_without_its_columns(data: ReportData) -> None:
-    with pytest.raises(ValueError, match="`hits` of the report lacks the columns text, url"):
-        dataclasses.replace(data, hits=data.hits.drop("text", "url"))
-    with pytest.raises(ValueError, match="time zone"):
-        dataclasses.replace(data, created_at=data.created_at.replace(tzinfo=None))
-    with pytest.raises(ValueError, match="at least one metric"):
-        dataclasses.replace(data, metrics=())
-
-
 def test_a_long_name_may_break_on_the_leaderboard_and_a_short_one_never(data: ReportData) -> None:
     """A name may have 60 characters; unbroken, two of them push the numbers out of a screen."""
     short, long = "tokens-508-170", "a-retriever-with-quite-a-long-name-that-says-what-it-does"
