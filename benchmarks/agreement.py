@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rag_assay.evals.statistics.alpha import Level, krippendorffs_alpha
 from rag_assay.evals.statistics.clusters import Codes
+from rag_assay.evals.statistics.raters import Level, krippendorffs_alpha
 from rag_assay.evals.statistics.resampling import Floats
 
 RUNS = 1_000  # a share of 95 % is known to 0.7 % (standard error)

@@ -29,7 +29,7 @@ from rag_assay.evals.judging.contract import Judge, JudgeCase, JudgeContext
 from rag_assay.evals.judging.entailment.judge import Entailment
 from rag_assay.evals.judging.entailment_classifier import EntailmentClassifier
 from rag_assay.evals.judging.yes_no import YesNo
-from rag_assay.evals.statistics.roc import roc_auc
+from rag_assay.evals.statistics.raters import roc_auc
 from rag_assay.warehouse.inference.gateway import Gateway
 from rag_assay.warehouse.paths import Home, home
 

@@ -25,13 +25,11 @@ import polars as pl
 from benchmarks.report_data import Made, data_of, made, ranking_of
 from benchmarks.report_rows import STUDY, Size
 from rag_assay.evals.question_sets.evidence import gold_of
-from rag_assay.evals.reporting import files as files_file
+from rag_assay.evals.reporting import journey as journey_file
 from rag_assay.evals.reporting import page as page_file
 from rag_assay.evals.reporting import view as view_file
 from rag_assay.evals.reporting.contexts import curves_of
 from rag_assay.evals.reporting.data import ReportData
-from rag_assay.evals.reporting.files import folders_of, write_report
-from rag_assay.evals.reporting.journey import section as section_file
 from rag_assay.evals.reporting.journey_rows import (
     TAKEN,
     JourneyRows,
@@ -41,6 +39,7 @@ from rag_assay.evals.reporting.journey_rows import (
     stored_hits,
     stored_lost,
 )
+from rag_assay.evals.reporting.page import folders_of, write_report
 from rag_assay.evals.reporting.stored_rows import (
     stored_answers,
     stored_judgements,
@@ -140,7 +139,7 @@ def _written(data: ReportData, home: Home) -> list[Path]:
     took: dict[str, float] = {}
     kept = {
         (module, name): one
-        for module in (view_file, page_file, files_file, section_file)
+        for module in (view_file, page_file, journey_file)
         for name, one in vars(module).items()
         if isinstance(one, FunctionType) and one.__module__.startswith("rag_assay.evals.reporting")
     }

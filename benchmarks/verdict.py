@@ -21,10 +21,9 @@ from rag_assay.evals.metrics.costs import RunningCost
 from rag_assay.evals.statistics.bootstrap import UNIT, intervals
 from rag_assay.evals.statistics.clusters import Codes
 from rag_assay.evals.statistics.comparison import UNCOMPARED, posterior
-from rag_assay.evals.statistics.contrasts import contrasts, step_down
 from rag_assay.evals.statistics.question_clusters import Clustering
 from rag_assay.evals.statistics.resampling import Floats
-from rag_assay.evals.statistics.significance import ALPHA
+from rag_assay.evals.statistics.significance import ALPHA, contrasts, step_down
 from rag_assay.evals.statistics.verdict import VerdictInputs, decide
 
 SEED = 20_261

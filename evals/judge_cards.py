@@ -143,8 +143,7 @@ class JudgeCards(Stage):
         return chat is not None and not chat.is_local
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
-        from rag_assay.evals.judge_calibration.card import card_rows, stored_rows
-        from rag_assay.evals.judge_calibration.human_agreement import with_people
+        from rag_assay.evals.judge_calibration.card import card_rows, stored_rows, with_people
         from rag_assay.evals.judge_calibration.judge_trials import CalibrationJudgements, trials_of
         from rag_assay.evals.judging.cards.labels import read_labels
         from rag_assay.evals.judging.judge_runner import case_id
@@ -181,7 +180,7 @@ class JudgeCards(Stage):
         stored: Mapping[str, pl.DataFrame],
         work: BuildContext,
     ) -> list[CardMeasure]:
-        from rag_assay.evals.judge_calibration.human_agreement import people_rows, rated_of
+        from rag_assay.evals.judge_calibration.card import people_rows, rated_of
         from rag_assay.evals.judging.judge_runner import kept_rows
         from rag_assay.evals.statistics.question_clusters import clustering
 

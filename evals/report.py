@@ -97,7 +97,7 @@ class Report(Stage):
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
         # Imported where a report is written: a run that finds it fresh need not wait for its templates.
-        from rag_assay.evals.reporting.files import write_report
+        from rag_assay.evals.reporting.page import write_report
         from rag_assay.evals.reporting.rows import report_data
 
         data = report_data(self.grid.studies[key], work.home, self.failures)

@@ -11,17 +11,19 @@ import numpy.typing as npt
 import polars as pl
 
 from rag_assay.evals.rubrics.rubric import Criterion, Rubric, metric_name
-from rag_assay.evals.statistics.alpha import TENTATIVE, Level, krippendorffs_alpha
 from rag_assay.evals.statistics.bootstrap import UNIT
 from rag_assay.evals.statistics.clusters import Codes
 from rag_assay.evals.statistics.estimate import Estimate, Floats
 from rag_assay.evals.statistics.question_clusters import ALONE, Clustering
 from rag_assay.evals.statistics.raters import (
+    TENTATIVE,
+    Level,
     Weights,
     bias_of,
     change,
     cohens_kappa,
     equal_pairs,
+    krippendorffs_alpha,
     mean_of,
     to_the_others,
 )

@@ -10,7 +10,6 @@ from typing import Literal
 import polars as pl
 
 from rag_assay.evals.reporting.journey_rows import JourneyRows
-from rag_assay.evals.reporting.provenance import Provenance
 from rag_assay.evals.reporting.rating_scores import ScoresOfPeople
 from rag_assay.evals.statistics.comparison import Bounded, margin_of
 from rag_assay.evals.statistics.question_clusters import ALONE, Clustering
@@ -100,6 +99,20 @@ class GeneratorFacts:
 
     reads: str
     model: str | None
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """corpus: digest of all documents
+
+    machine: fact -> value, of the machine that wrote the report
+    commands: cell -> the command that makes it again; identities: cell -> digest of all that made it
+    """
+
+    corpus: str | None
+    machine: Mapping[str, str]
+    commands: Mapping[str, str]
+    identities: Mapping[str, str]
 
 
 @dataclass(frozen=True, eq=False)

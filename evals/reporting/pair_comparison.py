@@ -25,10 +25,9 @@ from rag_assay.evals.reporting.sections import Column, PageSection, Row, Table, 
 from rag_assay.evals.reporting.standings import RankedResult, entries, main_subset
 from rag_assay.evals.reporting.texts import Language, read_texts, several, words_in
 from rag_assay.evals.statistics.bootstrap import CONFIDENCE
-from rag_assay.evals.statistics.contrasts import Standing
 from rag_assay.evals.statistics.question_clusters import Clustering
 from rag_assay.evals.statistics.resampling import student, sums_of
-from rag_assay.evals.statistics.significance import FEWEST_CLUSTERS
+from rag_assay.evals.statistics.significance import FEWEST_CLUSTERS, Standing
 
 TEXTS = read_texts("pair")
 

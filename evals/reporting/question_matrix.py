@@ -13,8 +13,15 @@ import polars as pl
 
 from rag_assay.evals.question_sets.losses import Loss
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
-from rag_assay.evals.reporting.journey.packs import one_block, tables_of
-from rag_assay.evals.reporting.journey.section import Dispute, catalogue, disputes, rankings_of, runs_of
+from rag_assay.evals.reporting.journey import (
+    Dispute,
+    catalogue,
+    disputes,
+    one_block,
+    rankings_of,
+    runs_of,
+    tables_of,
+)
 from rag_assay.evals.reporting.journey_rows import evidence_documents, journey_rows
 from rag_assay.evals.reporting.retrieval_funnel import depth, fates_of
 from rag_assay.evals.reporting.rows import board_data, not_run_replicates

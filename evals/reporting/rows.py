@@ -19,9 +19,8 @@ from rag_assay.evals.reporting.caveats import interval_words, unit_phrase
 from rag_assay.evals.reporting.contexts import curves_of, seconds_metrics
 from rag_assay.evals.reporting.data import GeneratorFacts, MetricInfo, ReportData
 from rag_assay.evals.reporting.journey_rows import journey_rows
-from rag_assay.evals.reporting.provenance import provenance
 from rag_assay.evals.reporting.stale_results import StoredResult, stored_result
-from rag_assay.evals.reporting.study_facts import StudyFacts, study_facts
+from rag_assay.evals.reporting.study_facts import StudyFacts, provenance, study_facts
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.statistics import significance
 from rag_assay.evals.statistics.comparison import primary_of

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from rag_assay.evals.reporting.display import MISSING
 from rag_assay.evals.reporting.texts import CHARTS, Language, read_yaml, words_in
-from rag_assay.evals.statistics.contrasts import Standing
+from rag_assay.evals.statistics.significance import Standing
 
 NOTHING = Markup("")
 PAGE_ONLY = ("part", "bar", "drawn", "shares")  # styles of columns that repeat others, or are drawn

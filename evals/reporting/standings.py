@@ -13,9 +13,9 @@ import polars as pl
 
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
 from rag_assay.evals.reporting.display import interval, number
-from rag_assay.evals.statistics.contrasts import Standing
 from rag_assay.evals.statistics.full_crossing import Crossing, Place, find_crossing
 from rag_assay.evals.statistics.resampling import Floats
+from rag_assay.evals.statistics.significance import Standing
 from rag_assay.evals.study.cells import AXES
 from rag_assay.evals.study.cells import varying_axes as cells_axes
 from rag_assay.warehouse.schemas import MIN_COVERAGE

@@ -23,7 +23,7 @@ from rag_assay.warehouse.parquet import conform_rows, frame, read_parquet
 if TYPE_CHECKING:
     import duckdb
 
-    from rag_assay.evals.judge_calibration.human_agreement import Rated
+    from rag_assay.evals.judge_calibration.card import Rated
 
 
 OF_CELL: schemas.Schema = {"cell": pl.String, "replicate": pl.Int64}
@@ -219,7 +219,7 @@ def stored_pairs(
 
     judgements: schema JUDGEMENTS with `judge`, `cell` and `cell_replicate`
     """
-    from rag_assay.evals.judge_calibration.human_agreement import scored_by
+    from rag_assay.evals.judge_calibration.card import scored_by
 
     rows: list[dict[str, Any]] = []
     rated = scored_by(people.rubrics, people.values) if people is not None and len(people.values) else []
@@ -235,7 +235,7 @@ def _scored(
     name: str, judge: Judge, rated: list[Rated], judgements: pl.DataFrame, people: ScoresOfPeople
 ) -> Iterator[dict[str, Any]]:
     from rag_assay.evals.judge_calibration import human_agreement
-    from rag_assay.evals.judge_calibration.human_agreement import good_side, judged_cases
+    from rag_assay.evals.judge_calibration.card import good_side, judged_cases
 
     keys = people.cells.select("key", "cell", cell_replicate="replicate")
     questions = {question for one in rated for _, question in one.values}

@@ -14,7 +14,7 @@ from rag_assay.evals.reporting import caveats
 from rag_assay.evals.reporting.contexts import context_words, contexts
 from rag_assay.evals.reporting.display import MISSING, number, percent, plain, several, truncate
 from rag_assay.evals.reporting.effects import effects, effects_words
-from rag_assay.evals.reporting.human_ratings.section import people_sentences
+from rag_assay.evals.reporting.human_ratings import people_sentences
 from rag_assay.evals.reporting.judge_cards import estimate_sentences, judge_sentences
 from rag_assay.evals.reporting.search_omissions import left_out_sentences
 from rag_assay.evals.reporting.sections import SIGNS
@@ -28,7 +28,7 @@ from rag_assay.evals.reporting.standings import (
     subsets,
     varying_axes,
 )
-from rag_assay.evals.statistics.contrasts import Standing
+from rag_assay.evals.statistics.significance import Standing
 
 if TYPE_CHECKING:
     from rag_assay.evals.reporting.data import MetricInfo, ReportData

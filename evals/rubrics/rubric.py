@@ -42,8 +42,7 @@ class Rubric(Component):
     The contract: one criterion or more, names unique (None if there is one); each with two anchors or more,
     all finite, the best first; a value that is given is one of the anchors'.
 
-    level: what agreement on it means (`evals.statistics.alpha`): of ordered values how many stand between two
-        of them, of an interval how far their numbers are apart
+    level: what agreement on it means (`evals.statistics.raters.Level`)
     shows_ground_truth: whether the annotator sees the ground truth, where there is one
     """
 

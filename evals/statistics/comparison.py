@@ -11,10 +11,9 @@ import polars as pl
 
 from rag_assay.evals.metrics.contract import Metric
 from rag_assay.evals.statistics.clusters import Codes, effective, sum_clusters
-from rag_assay.evals.statistics.contrasts import Contrasts, contrasts
 from rag_assay.evals.statistics.question_clusters import ALONE, Clustering
 from rag_assay.evals.statistics.resampling import EQUAL, Floats
-from rag_assay.evals.statistics.significance import RESAMPLES
+from rag_assay.evals.statistics.significance import RESAMPLES, Contrasts, contrasts
 from rag_assay.warehouse.schemas import MIN_COVERAGE, Status
 
 DRAWS = 4_000
@@ -261,7 +260,7 @@ def compare_cells(
     """Add to rows of one subset and metric how the cells differ from the leader on common questions.
 
     Cells with a rank and enough values are one family of comparisons; those that share every value are one
-    comparison (`evals.statistics.contrasts`).
+    comparison (`evals.statistics.significance`).
     """
     able = {row["cell"]: values for row, values in valued if row["cell"] in ranked and is_able(row)}
     if leader is None or leader not in able:

@@ -8,9 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from rag_assay.evals.statistics.clusters import Codes, sum_clusters
-from rag_assay.evals.statistics.contrasts import Bools, Standing, contrasts
 from rag_assay.evals.statistics.resampling import EQUAL, Floats, resample_clusters, student, sums_of
-from rag_assay.evals.statistics.significance import ALPHA, holm, paired_bootstrap
+from rag_assay.evals.statistics.significance import ALPHA, Bools, Standing, contrasts, holm, paired_bootstrap
 
 
 class Largest(NamedTuple):

@@ -8,10 +8,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from rag_assay.evals.statistics.comparison import finite_or_none, table_of
-from rag_assay.evals.statistics.contrasts import contrasts
 from rag_assay.evals.statistics.question_clusters import ALONE, Clustering
 from rag_assay.evals.statistics.resampling import sums_of
-from rag_assay.evals.statistics.significance import ALPHA, paired_bootstrap
+from rag_assay.evals.statistics.significance import ALPHA, contrasts, paired_bootstrap
 from rag_assay.warehouse.schemas import MIN_COVERAGE
 
 
@@ -150,7 +149,7 @@ def look(
 
     The leader has the best mean. A cell is dropped by a test where its paired difference to the leader is
     significant at the look's level, by a bootstrap and a permutation test over clusters of questions that are
-    adjusted for all cells and for the choice of the leader (`evals.statistics.contrasts`), and larger than
+    adjusted for all cells and for the choice of the leader (`evals.statistics.significance`), and larger than
     the margin: a cheaper cell within it may be recommended. Where more are left than the budget allows, the
     worst means are dropped beside them. A cell without values of 98 % of the questions is not compared and
     stays: that it failed is no reason to drop it.

@@ -130,8 +130,8 @@ def _write_to_mlflow(found: Study, where: Home, page: Path, uri: str) -> None:
 
 def _write_rows(found: Study, where: Home, form: ReportFormat, output: Path | None) -> None:
     from rag_assay.evals.reporting.exports import csv_text, export_table, write_csv
-    from rag_assay.evals.reporting.files import json_rows, other_rows, write_text
     from rag_assay.evals.reporting.markdown import render_markdown
+    from rag_assay.evals.reporting.page import json_rows, other_rows, write_text
     from rag_assay.evals.reporting.rows import report_data
     from rag_assay.warehouse.parquet import write_parquet
 
@@ -180,7 +180,7 @@ def _say_note(found: Study, where: Home) -> StoredResult:
 
 def _write_page(found: Study, where: Home, output: Path | None) -> Path:
     """Bring the report up to date in its place, or write it to another file; return its path."""
-    from rag_assay.evals.reporting.files import write_html, write_report
+    from rag_assay.evals.reporting.page import write_html, write_report
     from rag_assay.evals.reporting.rows import report_data
 
     result = _say_note(found, where)  # what does not fit what was run is refused as wrong input

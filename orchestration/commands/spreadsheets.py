@@ -80,7 +80,7 @@ def export_scores(
     ],
 ) -> int:
     """Export the human ratings of a study: who gave which value to which answer, and when."""
-    import rag_assay.evals.human.spreadsheets.score_tables as tables
+    import rag_assay.evals.human.spreadsheets.export as tables
     from rag_assay.evals.human.queue import read_queue
     from rag_assay.warehouse.human_scores import HumanScores
 

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from rag_assay.assets.engine.stage import BuildContext
-from rag_assay.evals.judge_calibration import human_agreement
+from rag_assay.evals.judge_calibration import card as human_agreement
 from rag_assay.evals.pipeline.cell_items import current_items
 from rag_assay.evals.reporting.page import render_html
 from rag_assay.evals.rubrics.points import Points

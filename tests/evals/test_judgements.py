@@ -14,8 +14,7 @@ import pytest
 from rich.console import Console
 
 from rag_assay.assets.engine.stage import PartitionRef
-from rag_assay.evals.reporting.files import json_rows
-from rag_assay.evals.reporting.page import render_html
+from rag_assay.evals.reporting.page import json_rows, render_html
 from rag_assay.evals.reporting.question_rows import question_rows
 from rag_assay.evals.reporting.stale_results import stored_result
 from rag_assay.evals.reporting.terminal import leaderboard_table

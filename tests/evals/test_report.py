@@ -13,7 +13,7 @@ import pytest
 from rag_assay.assets.engine.definition import sync_all
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.evals.reporting.figures.planes import risk_rows
-from rag_assay.evals.reporting.files import other_rows
+from rag_assay.evals.reporting.page import other_rows
 from rag_assay.evals.reporting.rows import report_data
 from rag_assay.orchestration.study_definitions import definitions_of
 from tests.fakes.tiny import TEXTS, Bench

@@ -22,7 +22,7 @@ from rag_assay.evals.reporting.journey_rows import (
     cut,
     merged,
 )
-from rag_assay.evals.reporting.provenance import Provenance, command, machine
+from rag_assay.evals.reporting.study_facts import Provenance, command, machine
 from rag_assay.evals.statistics.comparison import compare_cells, margin_of, posterior_columns, tie_groups
 from rag_assay.evals.statistics.question_clusters import ALONE
 from rag_assay.evals.statistics.verdict import Verdict, VerdictInputs, labels_of, verdict_on

@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from rag_assay.evals.reporting.files import json_rows
-from rag_assay.evals.reporting.page import render_html
+from rag_assay.evals.reporting.page import json_rows, render_html
 from rag_assay.evals.reporting.rows import report_data
 from rag_assay.evals.reporting.stale_results import stored_result
 from rag_assay.evals.study.study import Study

@@ -14,7 +14,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from rag_assay.assets.cleaning.page_cleaner import _FILES, _caught
-from rag_assay.evals.human.spreadsheets.score_tables import export_scores
+from rag_assay.evals.human.spreadsheets.export import export_scores
 from rag_assay.orchestration.commands.ui import serve_app
 from rag_assay.orchestration.web.page_context import UiOptions
 from rag_assay.warehouse.errors import AssayError

@@ -12,10 +12,9 @@ import polars as pl
 from rag_assay.evals.reporting.changes import results
 from rag_assay.evals.reporting.display import truncate
 from rag_assay.evals.reporting.standings import value_table
-from rag_assay.evals.statistics.contrasts import sign_flips
 from rag_assay.evals.statistics.question_clusters import ALONE, Clustering, clustering
 from rag_assay.evals.statistics.resampling import Floats
-from rag_assay.evals.statistics.significance import ALPHA, holm, paired_bootstrap
+from rag_assay.evals.statistics.significance import ALPHA, holm, paired_bootstrap, sign_flips
 from rag_assay.evals.study.sections import ClustersBy
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.identity import sha256_text

@@ -36,8 +36,8 @@ from rag_assay.evals.reporting.sections import (
 )
 from rag_assay.evals.reporting.texts import CHARTS, Language, Words, several, words_in
 from rag_assay.evals.statistics.effects import Levels
+from rag_assay.evals.statistics.raters import roc_curve
 from rag_assay.evals.statistics.risk_coverage import RiskCoverage, risk_coverage
-from rag_assay.evals.statistics.roc import roc_curve
 
 FRONT = 5  # style of the line of the front
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from rag_assay.evals.reporting.human_ratings.section import people_section
+from rag_assay.evals.reporting.human_ratings import people_section
 from rag_assay.evals.reporting.judge_cards import judges_section
 from rag_assay.evals.reporting.page import render_sections
 from rag_assay.orchestration.web.components.result_views import show_sections

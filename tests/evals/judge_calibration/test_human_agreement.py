@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rag_assay.evals.judge_calibration.card import CardMeasure
-from rag_assay.evals.judge_calibration.human_agreement import FEWEST, people_rows, rated_of, with_people
+from rag_assay.evals.judge_calibration.card import FEWEST, CardMeasure, people_rows, rated_of, with_people
 from rag_assay.evals.judging.criteria import CriteriaJudge
 from rag_assay.evals.judging.pairwise import PairwiseJudge
 from rag_assay.evals.judging.ragas.judge import Ragas

@@ -23,8 +23,7 @@ from rag_assay.evals.reporting.effects import (
     pair_words,
 )
 from rag_assay.evals.reporting.figures.heat import effects_section
-from rag_assay.evals.reporting.files import COLUMNS, json_rows, other_rows
-from rag_assay.evals.reporting.page import render_html
+from rag_assay.evals.reporting.page import COLUMNS, json_rows, other_rows, render_html
 from rag_assay.evals.reporting.sections import Table
 from rag_assay.evals.reporting.terminal import leaderboard_table
 from rag_assay.evals.statistics.question_clusters import Clustering

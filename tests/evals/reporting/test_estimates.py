@@ -11,7 +11,6 @@ import pytest
 from rich.console import Console
 
 from rag_assay.evals.reporting.data import ReportData
-from rag_assay.evals.reporting.files import json_rows, other_rows
 from rag_assay.evals.reporting.judge_cards import (
     COLUMNS,
     PEOPLE_COLUMNS,
@@ -20,7 +19,7 @@ from rag_assay.evals.reporting.judge_cards import (
     estimates_section,
     judge_cards,
 )
-from rag_assay.evals.reporting.page import render_html
+from rag_assay.evals.reporting.page import json_rows, other_rows, render_html
 from rag_assay.evals.reporting.sections import PageHeading, Table, TableFigure
 from rag_assay.evals.reporting.terminal import leaderboard_table
 from rag_assay.warehouse.parquet import frame

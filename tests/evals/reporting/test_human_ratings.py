@@ -15,17 +15,17 @@ from rich.console import Console
 
 from rag_assay.evals.reporting import limits
 from rag_assay.evals.reporting.data import ReportData
-from rag_assay.evals.reporting.files import CARD_COLUMNS, COLUMNS, json_rows, other_rows
-from rag_assay.evals.reporting.human_ratings.axes import (
+from rag_assay.evals.reporting.human_ratings import (
     PEOPLE_COLUMNS,
     AxisSaid,
     agreement_words,
     axes_said,
     differences_words,
+    people_section,
+    people_sentences,
     scored_words,
 )
-from rag_assay.evals.reporting.human_ratings.section import people_section, people_sentences
-from rag_assay.evals.reporting.page import render_html
+from rag_assay.evals.reporting.page import CARD_COLUMNS, COLUMNS, json_rows, other_rows, render_html
 from rag_assay.evals.reporting.rating_scores import ScoredAnswers
 from rag_assay.evals.reporting.terminal import leaderboard_table
 from rag_assay.evals.rubrics.points import Points

@@ -21,7 +21,7 @@ from scipy import stats
 
 from rag_assay.evals.reporting.data import ReportData
 from rag_assay.evals.reporting.display import number, with_sign
-from rag_assay.evals.reporting.files import write_html
+from rag_assay.evals.reporting.page import write_html
 from tests.fakes.browser import Tab, axe_violations, chromium, tab
 from tests.fakes.judged_data import judged
 from tests.fakes.report_data import NDCG, report_data

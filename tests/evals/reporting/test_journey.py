@@ -16,12 +16,12 @@ import numpy as np
 import polars as pl
 import pytest
 
+from rag_assay.evals.reporting import journey as packing
 from rag_assay.evals.reporting.data import ReportData
-from rag_assay.evals.reporting.files import folders_of, write_html
 from rag_assay.evals.reporting.hardest import hardest
-from rag_assay.evals.reporting.journey import packs as packing
-from rag_assay.evals.reporting.journey.section import Journeys, journeys
+from rag_assay.evals.reporting.journey import Journeys, journeys
 from rag_assay.evals.reporting.journey_rows import cut, merged, taken
+from rag_assay.evals.reporting.page import folders_of, write_html
 from rag_assay.warehouse.parquet import frame
 from rag_assay.warehouse.schemas import SCORES
 from tests.fakes.report_data import HOSTILE_ANSWER, OVERRIDE, report_data
@@ -112,7 +112,7 @@ def test_scores_come_out_to_the_last_bit_with_what_is_missing_and_why(data: Repo
 def test_more_different_values_than_places_are_written_whole(
     data: ReportData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rag_assay.evals.reporting.journey.packs._MOST", 3)
+    monkeypatch.setattr("rag_assay.evals.reporting.journey._MOST", 3)
     packed = found(data)
     assert scores_of(packed, "latency") == stored(data.scores, "latency")
 

@@ -12,9 +12,9 @@ from urllib.parse import quote
 import polars as pl
 import pytest
 
+from rag_assay.evals.reporting import journey as packing
 from rag_assay.evals.reporting.data import ReportData
-from rag_assay.evals.reporting.files import folders_of, write_html
-from rag_assay.evals.reporting.journey import packs as packing
+from rag_assay.evals.reporting.page import folders_of, write_html
 from tests.fakes.browser import Tab, axe_violations, chromium, tab
 from tests.fakes.report_data import NDCG, OVERRIDE, report_data
 

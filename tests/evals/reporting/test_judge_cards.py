@@ -12,7 +12,6 @@ import pytest
 from rich.console import Console
 
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
-from rag_assay.evals.reporting.files import json_rows
 from rag_assay.evals.reporting.judge_cards import (
     COLUMNS,
     PEOPLE_COLUMNS,
@@ -20,7 +19,7 @@ from rag_assay.evals.reporting.judge_cards import (
     judge_cards,
     judge_sentences,
 )
-from rag_assay.evals.reporting.page import render_html
+from rag_assay.evals.reporting.page import json_rows, render_html
 from rag_assay.evals.reporting.stored_rows import calibrated_metrics
 from rag_assay.evals.reporting.terminal import leaderboard_table
 from rag_assay.warehouse.parquet import frame

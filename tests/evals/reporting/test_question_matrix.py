@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from rag_assay.evals.reporting.data import ReportData
-from rag_assay.evals.reporting.journey.section import catalogue, disputes, runs_of
+from rag_assay.evals.reporting.journey import catalogue, disputes, runs_of
 from rag_assay.evals.reporting.question_matrix import (
     FOUND,
     MatrixFilter,

@@ -8,9 +8,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from rag_assay.evals.reporting import journey as packs
 from rag_assay.evals.reporting.data import ReportData
 from rag_assay.evals.reporting.exports import NOTHING, trec_runs
-from rag_assay.evals.reporting.journey import packs
 from rag_assay.evals.reporting.retrieval_funnel import funnel_of
 from rag_assay.evals.reporting.rows import report_data
 from rag_assay.warehouse.connection import connect

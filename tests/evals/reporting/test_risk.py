@@ -12,8 +12,7 @@ import pytest
 from rag_assay.evals.reporting.data import ReportData
 from rag_assay.evals.reporting.display import percent
 from rag_assay.evals.reporting.figures.planes import risk_rows, risk_section
-from rag_assay.evals.reporting.files import COLUMNS, json_rows
-from rag_assay.evals.reporting.page import render_html
+from rag_assay.evals.reporting.page import COLUMNS, json_rows, render_html
 from rag_assay.evals.reporting.sections import Table
 from tests.fakes.report_data import NDCG, SIMILARITY, report_data
 

@@ -4,7 +4,7 @@ import krippendorff
 import numpy as np
 import pytest
 
-from rag_assay.evals.statistics.alpha import krippendorffs_alpha
+from rag_assay.evals.statistics.raters import krippendorffs_alpha
 
 # Krippendorff, Computing Krippendorff's Alpha-Reliability (2011), example C: four observers, twelve units.
 FOUR = """
@@ -72,7 +72,9 @@ def test_a_resample_is_the_packages_alpha_of_the_items_drawn(level, monkeypatch)
         krippendorff.alpha(table[:, :11].repeat(n.astype(int), axis=1), level_of_measurement=level)
         for n in often
     ]
-    monkeypatch.setattr("rag_assay.evals.statistics.alpha.draws", lambda *_: iter([often.repeat(50, axis=0)]))
+    monkeypatch.setattr(
+        "rag_assay.evals.statistics.raters.draws", lambda *_: iter([often.repeat(50, axis=0)])
+    )
     found = krippendorffs_alpha(items, values, level, seed=7)
     assert found.value == pytest.approx(krippendorff.alpha(table, level_of_measurement=level), abs=1e-12)
     assert found.low == pytest.approx(min(drawn))

@@ -7,8 +7,13 @@ import pytest
 from scipy import stats
 
 from rag_assay.evals.statistics.board import components
-from rag_assay.evals.statistics.contrasts import contrasts, detectable, questions_needed
-from rag_assay.evals.statistics.significance import ALPHA, paired_bootstrap
+from rag_assay.evals.statistics.significance import (
+    ALPHA,
+    contrasts,
+    detectable,
+    paired_bootstrap,
+    questions_needed,
+)
 
 
 def test_open_comparisons_say_how_many_questions_would_settle_them() -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_assay.evals.statistics.contrasts import contrasts
 from rag_assay.evals.statistics.effects import RESAMPLES, effect, interaction, over_contexts
 from rag_assay.evals.statistics.resampling import Floats
-from rag_assay.evals.statistics.significance import paired_bootstrap
+from rag_assay.evals.statistics.significance import contrasts, paired_bootstrap
 
 NAN = np.nan
 

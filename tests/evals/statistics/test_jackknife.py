@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from rag_assay.evals.statistics.estimate import Estimate, Floats
-from rag_assay.evals.statistics.raters import kendall, over_clusters
-from rag_assay.evals.statistics.roc import roc_auc
+from rag_assay.evals.statistics.raters import kendall, over_clusters, roc_auc
 
 
 def area(one: Floats, other: Floats) -> Estimate:

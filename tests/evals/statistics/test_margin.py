@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_assay.evals.statistics.contrasts import Contrasts, contrasts
+from rag_assay.evals.statistics.significance import Contrasts, contrasts
 
 MARGIN = 0.02
 SPREAD = np.tile([-0.0005, 0.0005], 8)[:, None]

@@ -9,8 +9,7 @@ import pytest
 from scipy import stats
 
 from rag_assay.evals.statistics.clusters import sum_clusters
-from rag_assay.evals.statistics.contrasts import sign_flips, step_down
-from rag_assay.evals.statistics.significance import ALPHA, paired_bootstrap
+from rag_assay.evals.statistics.significance import ALPHA, paired_bootstrap, sign_flips, step_down
 
 
 def theirs(column: np.ndarray, resamples: float = np.inf) -> float:

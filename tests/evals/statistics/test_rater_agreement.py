@@ -10,8 +10,7 @@ import pytest
 from scipy.stats import binomtest, kendalltau, mannwhitneyu, spearmanr
 
 from rag_assay.evals.statistics.estimate import Estimate, Floats, Z, share
-from rag_assay.evals.statistics.raters import Weights, cohens_kappa, kendall, spearman
-from rag_assay.evals.statistics.roc import delong, roc_auc
+from rag_assay.evals.statistics.raters import Weights, cohens_kappa, delong, kendall, roc_auc, spearman
 
 # Albumin, total protein, K-G score, and whether surgery helped: 43 patients of DeLong, DeLong and
 # Clarke-Pearson (1988), as in the SAS/STAT User's Guide, LOGISTIC, "Comparing ROC Curves".

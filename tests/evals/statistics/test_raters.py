@@ -5,12 +5,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from rag_assay.evals.statistics.alpha import krippendorffs_alpha
 from rag_assay.evals.statistics.raters import (
     bias_of,
     change,
     cohens_kappa,
     equal_pairs,
+    krippendorffs_alpha,
     mean_of,
     to_the_others,
 )

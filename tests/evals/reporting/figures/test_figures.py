@@ -25,7 +25,7 @@ from rag_assay.evals.reporting.figures.planes import front_figure, roc_figure
 from rag_assay.evals.reporting.page import render_html
 from rag_assay.evals.reporting.sections import Row, Table, plain_text
 from rag_assay.evals.reporting.standings import main_subset
-from rag_assay.evals.statistics.roc import roc_auc
+from rag_assay.evals.statistics.raters import roc_auc
 from tests.fakes.drawn import anchors, bars, coordinates, figure
 from tests.fakes.judged_data import judged
 from tests.fakes.report_data import HIT_RATE, LATENCY, NDCG, SIMILARITY, TOKENS, board_data, report_data

@@ -1,1 +1,0 @@
-"""Human ratings of a study's answers, as the report shows them."""
