@@ -92,18 +92,15 @@ def _refuse_strangers(recipe: ExportedRecipe, folder: Path, trusted: Collection[
             found[f"{folder}: {error}"] = None
             continue
         if address and not is_of_this_machine(address) and not origins <= known:
-            found[
-                f"{folder}: would send questions, passages and the key of its provider to {address}; "
-                f"--trust {address} allows that"
-            ] = None
+            sent = f"would send questions, passages and the key of its provider to {address}"
+            found[f"{folder}: {sent}; --trust {address} allows that"] = None
     for one in foreign_addresses(recipe):
         if one.origin is None:
             found[f"{folder}: {one.kind} ({one.package}) names a server by what is not an address"] = None
         elif one.origin not in known and not is_of_this_machine(one.origin):
-            found[
-                f"{folder}: a parameter of {one.kind} ({one.package}) names {one.origin}, where it may send "
-                f"questions and passages; --trust {one.origin} allows that"
-            ] = None
+            named = f"a parameter of {one.kind} ({one.package}) names {one.origin}"
+            sent = f"where it may send questions and passages; --trust {one.origin} allows that"
+            found[f"{folder}: {named}, {sent}"] = None
     if found:
         raise InputError(*found)
 

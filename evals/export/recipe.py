@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -78,23 +79,15 @@ class ExportedRecipe(Strict):
 
 
 def recipe_of(parts: CellParts, description: str, built: dict[str, Any]) -> ExportedRecipe:
-    cell = parts.cell
-    return ExportedRecipe(
-        form=1,
-        study=cell.study,
-        description=description,
-        cell=CellName(**{axis: getattr(cell, axis) for axis in CellName.model_fields}),
-        seed=parts.seed,
-        built=built,
-        tokenizer=parts.tokenizer,
-        embedder=parts.embedder,
-        retriever=parts.retriever,
-        generator=parts.generator,
-    )
+    cell = CellName(**{axis: getattr(parts.cell, axis) for axis in CellName.model_fields})
+    stated = {"form": FORM, "study": parts.cell.study, "description": description, "built": built}
+    names = ("seed", "tokenizer", "embedder", "retriever", "generator")
+    return ExportedRecipe(cell=cell, **stated, **{name: getattr(parts, name) for name in names})
 
 
 def write_recipe(written: dict[str, Any], folder: Path) -> None:
-    text = yaml.safe_dump(_escaped(written), sort_keys=False, allow_unicode=True, width=100)
+    escaped = map_texts(written, lambda _key, text: escape_text(text))
+    text = yaml.safe_dump(escaped, sort_keys=False, allow_unicode=True, width=100)
     with atomic_write(folder / RECIPE) as temporary:
         temporary.write_text(HEAD + text, encoding="utf-8")
 
@@ -125,12 +118,13 @@ def dump_recipe(recipe: ExportedRecipe) -> dict[str, Any]:
     return found
 
 
-def _escaped(value: Any) -> Any:
+def map_texts(value: Any, change: Callable[[str, str], str], key: str = "") -> Any:
+    """Return nested lists and mappings with every text changed; change: (name of its field, text) -> text"""
     if isinstance(value, dict):
-        return {name: _escaped(one) for name, one in value.items()}
+        return {name: map_texts(one, change, str(name)) for name, one in value.items()}
     if isinstance(value, list | tuple):
-        return [_escaped(one) for one in value]
-    return escape_text(value) if isinstance(value, str) else value
+        return [map_texts(one, change, key) for one in value]
+    return change(key, value) if isinstance(value, str) else value
 
 
 def asking_of(written: dict[str, Any]) -> dict[str, Any]:

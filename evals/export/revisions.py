@@ -7,7 +7,7 @@ import math
 import platform
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -18,7 +18,7 @@ import polars as pl
 
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.assets.tokenization.tokenizer import weights_of
-from rag_assay.evals.export.recipe import ExportedRecipe
+from rag_assay.evals.export.recipe import ExportedRecipe, map_texts
 from rag_assay.evals.generation.answer_prompt import Prompts
 from rag_assay.evals.generation.contract import Generator
 from rag_assay.evals.pipeline.stage_inputs import read_questions, sampled_questions
@@ -45,16 +45,11 @@ Written = dict[str, Any]
 
 @dataclass(frozen=True)
 class Used:
-    """A model that a recipe names: of the registry, the hub, a folder or a server; ``identity``: digest of
-    the weights, None of a server's.
-    """
+    """A model that a recipe names; weights: their digest, None of a server's"""
 
     name: str
     kind: Kind
-    identity: str | None
-
-    def record(self) -> Written:
-        return {"name": self.name, "kind": self.kind, "weights": self.identity}
+    weights: str | None
 
 
 def used_models(written: Written) -> list[Used]:
@@ -108,7 +103,7 @@ def relocate_recipe(written: Written, base: Path) -> tuple[Written, dict[str, Pa
         held[name] = path
         return name
 
-    return _changed(written, moved), held
+    return map_texts(written, moved), held
 
 
 def refuse_credentials(written: Written) -> None:
@@ -162,7 +157,7 @@ def located(written: Written, folder: Path, home: Home, known: list[Written]) ->
             "they were measured; copy them there, or export with --with-models"
         )
 
-    return _changed(written, placed)
+    return map_texts(written, placed)
 
 
 def bring_models(used: list[Used], folder: Path, home: Home) -> None:
@@ -174,10 +169,8 @@ def bring_models(used: list[Used], folder: Path, home: Home) -> None:
 
 
 def servers(written: Written) -> list[str]:
-    found = (
-        value for key, value, _ in _texts(written) if key in {"api_base", "base"} or _SIGNED_IN.match(value)
-    )
-    return list(dict.fromkeys(found))
+    named = ((key in {"api_base", "base"}, value) for key, value, _ in _texts(written))
+    return list(dict.fromkeys(value for is_address, value in named if is_address or _SIGNED_IN.match(value)))
 
 
 def _inside(value: str, room: str, folder: Path) -> Path:
@@ -205,14 +198,6 @@ def _texts(value: object, key: str = "", beside: Written | None = None) -> Itera
         yield key, value, beside or {}
 
 
-def _changed(value: Any, change: Callable[[str, str], str], key: str = "") -> Any:
-    if isinstance(value, dict):
-        return {name: _changed(one, change, str(name)) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_changed(one, change, key) for one in value]
-    return change(key, value) if isinstance(value, str) else value
-
-
 QUESTIONS = "questions.jsonl"
 MOST_LINE = 2_000_000  # bytes
 MOST_LINES = 100_000
@@ -224,20 +209,16 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class ExpectedResult:
-    """What was measured of one question.
+    """What was measured of one question; passages: chunk_id, start, end and score, in order.
 
-    question: text, language, day and conversation of its row
-    passages: chunk_id, start, end and score, in order
-    answer: status, text, chunk_ids and citations; None: not asked
+    question: text, language, day and conversation; answer: status, text, chunk_ids and citations; None: not
+        asked
     """
 
     question: Row
     status: str
     passages: tuple[Row, ...]
     answer: Row | None
-
-    def line(self) -> str:
-        return json.dumps(asdict(self), ensure_ascii=False)
 
 
 def measured(study: Study, cell: Cell, work: BuildContext, most: int | None = None) -> list[ExpectedResult]:
@@ -254,9 +235,8 @@ def measured(study: Study, cell: Cell, work: BuildContext, most: int | None = No
     ranked = {row["question_id"]: row for row in _rows(folder / "ranked.parquet", ids)}
     hits: dict[str, list[Row]] = {}
     for row in _rows(folder / "hits.parquet", ids, sort=("question_id", "rank")):
-        hits.setdefault(row["question_id"], []).append(
-            {name: row[name] for name in ("chunk_id", "start", "end", "score")}
-        )
+        hit = {name: row[name] for name in ("chunk_id", "start", "end", "score")}
+        hits.setdefault(row["question_id"], []).append(hit)
     answers = _answers(cell, ids, work)
     return [
         ExpectedResult(
@@ -271,11 +251,7 @@ def measured(study: Study, cell: Cell, work: BuildContext, most: int | None = No
 
 
 def _spread(rows: list[Row], most: int | None) -> list[Row]:
-    """Return so many rows, at even distances.
-
-    >>> [row["n"] for row in _spread([{"n": n} for n in range(10)], 4)]
-    [0, 2, 5, 7]
-    """
+    """Return so many rows, at even distances."""
     if most is None or most >= len(rows):
         return rows
     return [rows[place * len(rows) // most] for place in range(most)]
@@ -307,8 +283,9 @@ def _rows(path: Path, ids: list[str], sort: tuple[str, ...] = ()) -> Iterator[Ro
 
 
 def write_expected(expected: Sequence[ExpectedResult], folder: Path) -> None:
+    lines = (json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in expected)
     with atomic_write(folder / QUESTIONS) as temporary:
-        temporary.write_text("".join(f"{one.line()}\n" for one in expected), encoding="utf-8")
+        temporary.write_text("".join(lines), encoding="utf-8")
 
 
 def read_expected(folder: Path) -> list[ExpectedResult]:
@@ -334,15 +311,8 @@ def _expected(record: Row) -> ExpectedResult:
         raise TypeError("a question is text")
     if answer is not None and not isinstance(answer["status"], str):
         raise TypeError("a status is text")
-    passages = tuple(
-        {
-            "chunk_id": str(one["chunk_id"]),
-            "start": int(one["start"]),
-            "end": int(one["end"]),
-            "score": float(one["score"]),
-        }
-        for one in record["passages"]
-    )
+    kinds = {"chunk_id": str, "start": int, "end": int, "score": float}
+    passages = tuple({name: kind(one[name]) for name, kind in kinds.items()} for one in record["passages"])
     return ExpectedResult(dict(question), str(Status(record["status"])), passages, answer)
 
 
@@ -412,7 +382,7 @@ def revisions_of(recipe: ExportedRecipe, used: list[Used], data: Revisions) -> R
         "machine": platform.machine(),
         "libraries": libraries(),
         "results_hang_on": results_hang_on(recipe),
-        "models": [one.record() for one in used],
+        "models": list(map(asdict, used)),
         "data": data,
     }
 
@@ -433,9 +403,8 @@ def read_revisions(folder: Path) -> Revisions:
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: cannot be read ({error}); export again") from error
     shapes = {"libraries": dict, "results_hang_on": dict, "models": list, "data": dict}
-    is_ours = isinstance(found, dict) and all(
-        isinstance(found.get(name), kind) for name, kind in shapes.items()
-    )
+    known = found if isinstance(found, dict) else {}
+    is_ours = all(isinstance(known.get(name), kind) for name, kind in shapes.items())
     if not is_ours or any(not isinstance(one, dict) for one in found["models"]):
         raise InputError(f"{path}: is not a record of an export; export again")
     return dict(found)
@@ -452,11 +421,7 @@ def differences(recipe: ExportedRecipe, known: Revisions) -> list[str]:
 
 
 def other_libraries(known: Revisions) -> list[str]:
-    """Return `NAME 1.0 (measured with 0.9)` for each library that has another version here.
-
-    >>> other_libraries({"libraries": libraries()})
-    []
-    """
+    """Return `NAME 1.0 (measured with 0.9)` for each library that has another version here."""
     measured = known["libraries"]
     return [
         f"{name} {here} (measured with {measured.get(name)})"

@@ -29,6 +29,7 @@ from rag_assay.evals.export.recipe import (
     ExportedRecipe,
     asking_of,
     dump_recipe,
+    map_texts,
     recipe_of,
     write_recipe,
 )
@@ -77,7 +78,7 @@ def written_texts(
         _NEEDS[one.kind].format(
             name=Path(one.name).name if one.kind == "folder" else one.name,
             plain=one.name.rpartition("/")[2],
-            weights=one.identity,
+            weights=one.weights,
         )
         for one in used
     ]
@@ -182,15 +183,11 @@ def _built(study: Study, cell: Cell) -> dict[str, Any]:
     chunking = study.chunkings[cell.chunking].model_dump(mode="json", exclude_none=True)
     chunking.pop("enrich", None)
     corpus = study.corpus.model_dump(mode="json", exclude_none=True)
-    return {"corpus": corpus, "chunking": _without_paths(chunking)}
 
+    def without_folder(_key: str, text: str) -> str:
+        return Path(text).name if text.startswith(("/", "~", "./", "../")) else text
 
-def _without_paths(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _without_paths(one) for name, one in value.items()}
-    if isinstance(value, list):
-        return [_without_paths(one) for one in value]
-    return Path(value).name if isinstance(value, str) and value.startswith(("/", "~", "./", "../")) else value
+    return {"corpus": corpus, "chunking": map_texts(chunking, without_folder)}
 
 
 def _copy_index(study: Study, cell: Cell, folder: Path, work: BuildContext) -> Artifact:

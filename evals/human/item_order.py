@@ -1,8 +1,8 @@
 """Which item an annotator is shown next: seeded, blind, and the same after a reload.
 
-Each annotator has an order of all items. Items belong to one annotator, or two, by rendezvous hashing (Thaler
-and Ravishankar, IEEE/ACM Transactions on Networking 6, 1998), so that a new one takes over a share and
-nothing else moves. An annotator gets own items first, then what others have left and is not rated enough.
+Items belong to one annotator, or two, by rendezvous hashing (Thaler and Ravishankar, IEEE/ACM Transactions on
+Networking 6, 1998), so that a new one takes over a share and nothing else moves. An annotator gets own items
+first, then what others have left and is not rated enough.
 """
 
 from __future__ import annotations

@@ -1,16 +1,13 @@
 """Draws the items of a queue: seeded, with a known probability each, so that few change where the items do.
 
 Sequential Poisson sampling (Ohlsson, Journal of Official Statistics 14, 1998): an item has a permanent random
-number u, uniform on 0 to 1, and a weight w; the items with the smallest u / w are drawn. An item is drawn
-with a probability of about min(1, t w), where t is such that these add up to the size of the sample.
+number u, uniform on 0 to 1, and a weight w; the items with the smallest u / w are drawn, with a probability
+of about min(1, t w), where t is such that these add up to the size of the sample. u is of the question, in
+the order in which `Study.sampled` draws questions.
 
-- The mean over all items is estimated from the drawn ones by the sum of value / probability over the sum of
-  1 / probability (Hájek 1971; Särndal, Swensson and Wretman, Model Assisted Survey Sampling, 1992, 5.7).
-- u is of the question, in the order in which `Study.sampled` draws questions: cells are scored on the same
-  questions, which are those that a judge with a sample judges, and a further question moves few items.
-- The first item of each stratum is drawn, if there is room for all of them: no cell is without a score. Of
-  N items of equal weight each is the first without being drawn for its u with the probability
-  (1 - t w)^N / N, which is added; in a stratum of unequal ones N is their sum of weights over w.
+The first item of each stratum is drawn, if there is room for all of them. Of N items of equal weight each is
+the first without being drawn for its u with the probability (1 - t w)^N / N, which is added; in a stratum of
+unequal ones N is their sum of weights over w.
 """
 
 from __future__ import annotations
@@ -38,11 +35,10 @@ Floats: TypeAlias = "npt.NDArray[np.float64]"
 
 @dataclass(frozen=True)
 class QueueCandidate:
-    """An item that can be drawn.
+    """An item that can be drawn; questions: ids; several only if they are worded alike; disputed: 0 to 1, if
+    known.
 
-    questions: ids; several only if they are worded alike
     strata: what must not be without an item: its cells, each with what it is compared with
-    disputed: 0 to 1, if known
     """
 
     item: Item
@@ -130,13 +126,12 @@ def _probabilities(
 
 
 def probabilities(queue: Queue, scored: Collection[str]) -> dict[str, float]:
-    """Return item id -> the probability of being among what was rated, or drawn.
+    """Return item id -> the probability of being among what was rated (ids ``scored``), or drawn.
 
-    At random, the ratings so far are an equal sample of the queue, by which the probability of drawing is
-    multiplied. If disputed items come first, the m rated items are about the first m in the order of drawing:
-    min(1, t w), with t such that the sum of min(1, t w) / probability of drawing over the queue is m.
-
-    scored: ids of the rated items
+    At random, the ratings so far are an equal sample of the queue. If disputed items come first, the m rated
+    ones
+    are about the first m in the order of drawing: min(1, t w), with t such that the sum of min(1, t w) /
+    probability of drawing over the queue is m.
     """
     found = {one.item_id: one.probability for one in queue.items}
     number = len(found.keys() & set(scored))

@@ -27,11 +27,9 @@ TWICE, REPEATS = 0.2, 0.05  # shares of the items, unless a study says others
 
 @dataclass(frozen=True)
 class QueuedItem:
-    """An item that was drawn into a queue.
+    """An item that was drawn into a queue; disputed: how much judges disagree, 0 to 1, if known.
 
-    rubrics: names; of an item with a rival those that compare with it
-    probability: with which it was drawn, above 0, at most 1
-    disputed: how much judges disagree, 0 to 1, if known
+    rubrics: names; of an item with a rival those that compare with it; probability: above 0, at most 1
     """
 
     item: Item
@@ -46,13 +44,10 @@ class QueuedItem:
 
 @dataclass(frozen=True)
 class Queue:
-    """What annotators are to rate, blind to cells, models and other ratings.
+    """What annotators are to rate, blind to cells, models and other ratings; items: in the order of drawing.
 
-    items: in the order in which they were drawn, which no annotator sees
-    twice: share of the items that two annotators rate
-    repeats: share of an annotator's items that are shown once more
-    order: `random`, or the more disputed sooner
-    needed: items that the wanted precision needs, if one is wanted
+    twice: share of the items that two annotators rate; repeats: of an annotator's that are shown once more
+    order: `random`, or the more disputed sooner; needed: items that the wanted precision needs, if any
     """
 
     study: str
@@ -91,10 +86,9 @@ class Queue:
 
 @dataclass(frozen=True)
 class Showing:
-    """An item as an annotator sees it.
+    """An item as an annotator sees it; position: from 1; showing: 1 for the first time, 2 for a hidden
+    repeat.
 
-    position: from 1
-    showing: 1 for the first time, 2 for a hidden repeat
     swapped: the rival stands first; stored values are of the answer all the same
     """
 
@@ -195,15 +189,8 @@ def _written(queue: Queue) -> dict[str, Any]:
         for passage in passages if isinstance(passages, list) else ():
             if isinstance(passage, dict):
                 passage["text"] = places.setdefault(str(passage["text"]), len(places))
-        items.append(
-            {
-                "item_id": one.item_id,
-                **item,
-                "rubrics": list(one.rubrics),
-                "probability": one.probability,
-                "disputed": one.disputed,
-            }
-        )
+        drawn = {"rubrics": list(one.rubrics), "probability": one.probability, "disputed": one.disputed}
+        items.append({"item_id": one.item_id, **item, **drawn})
     return {
         "format": FORMAT,
         "version": queue.version,

@@ -51,17 +51,13 @@ def disputes(study: Study, cells: Iterable[Cell], store: ArtifactStore) -> dict[
     if not frames:
         return {}
     lower = [metric.name for metric in metrics if not metric.higher_is_better]
-    return {
-        (cell, question): value
-        for cell, question, value in dispute_scores(pl.concat(frames), lower).iter_rows()
-    }
+    found = dispute_scores(pl.concat(frames), lower)
+    return {(cell, question): value for cell, question, value in found.iter_rows()}
 
 
 def dispute_scores(scores: pl.DataFrame, lower_is_better: Iterable[str] = ()) -> pl.DataFrame:
-    """Return (cell, question_id, disputed), the latter 0 to 1.
-
-    Values are ranks within their metric, 0 to 1; disputed is twice the standard deviation of an answer's
-    ranks by several metrics, or of the mean ranks of all answers to its question, whatever is more.
+    """Return (cell, question_id, disputed): twice the standard deviation of an answer's ranks by several
+    metrics, or of the mean ranks of all answers to its question, whatever is more; 0 to 1.
     """
     share = (pl.col("value").rank("average").over("metric") - 0.5) / pl.len().over("metric")
     turned = pl.when(pl.col("metric").is_in(list(lower_is_better))).then(1 - share).otherwise(share)
@@ -84,9 +80,8 @@ AT_EACH_END = 2  # values that are added to those so far at either bound
 def labels_needed(half_width: float, population: int, variance: float) -> int:
     """Return how many items must be scored for their mean to be known to ± half_width.
 
-    The smallest n with t S sqrt((1 - n / N) / n) <= half_width: t is the 97.5 % quantile of Student's
-    distribution with n - 1 degrees of freedom, S² the variance (of divisor N - 1), and N the population
-    (Cochran, Sampling Techniques, 3rd edition, 1977, 2.8 and 4.6).
+    The smallest n with t S sqrt((1 - n / N) / n) <= half_width, t of Student's distribution, S² the variance
+    of divisor N - 1, N the population (Cochran, Sampling Techniques, 3rd edition, 1977, 2.8 and 4.6).
 
     >>> labels_needed(0.1, 1_000_000, 0.25), labels_needed(0.1, 100, 0.25), labels_needed(0.1, 100, 0.0)
     (99, 51, 2)
@@ -102,14 +97,9 @@ def labels_needed(half_width: float, population: int, variance: float) -> int:
 
 
 def likely_variance(values: Sequence[float], bounds: tuple[float, float], population: int) -> float:
-    """Return the variance to plan with: of the scores and two more at either bound.
-
-    So a few equal scores do not mean that all others are equal, too (Agresti and Coull, The American
-    Statistician 52, 1998, add as many to a proportion). It is at most the widest possible, of a population of
-    which half is at either bound (Popoviciu 1935), with the divisor N - 1; without scores it is that.
-
-    >>> likely_variance([], (0, 1), 100) == 0.25 * 100 / 99
-    True
+    """Return the variance to plan with: of the scores and two more at either bound, so that a few equal
+    scores do not mean that all are equal (Agresti and Coull, The American Statistician 52, 1998); at most
+    the widest possible (Popoviciu 1935), with the divisor N - 1.
     """
     low, high = bounds
     widest = (high - low) ** 2 / 4 * population / max(population - 1, 1)

@@ -32,11 +32,10 @@ Flags: TypeAlias = "npt.NDArray[np.bool_]"
 
 
 class RatingOverlap(NamedTuple):
-    """Human ratings of the items of one criterion, the first and repeated ones.
+    """Human ratings of one criterion; who, items, values: annotator, item and value of each first score.
 
-    who, items, values: annotator, item and value of each first score
-    at: its place among the annotator's own, 0 to 1; NaN where not known
-    again: the value given the second time; NaN: none
+    at: its place among the annotator's own, 0 to 1; NaN where not known; again: the value given the second
+        time
     clusters: of the items, shape (items,); None: each is about a question of its own
     """
 
@@ -55,19 +54,15 @@ class RatingOverlap(NamedTuple):
 
 
 def overlap(scores: pl.DataFrame, questions: Mapping[str, str], clusters: Clustering) -> RatingOverlap:
-    """Arrange the scores of one criterion by annotator and item.
-
-    A score of one cell is an item of its own: the same contents may have another score in another cell. A
-    score of all cells counts for each of these items or, if there is none, is one item.
+    """Arrange the scores of one criterion by annotator and item; a score of one cell is an item of its own.
+    A score of all cells counts for each of these items or, if there is none, is one item.
     """
     rows = by_item(scores)
     first = rows.unique(["annotator", "item"], keep="first", maintain_order=True)
     later = rows.join(first.select("annotator", "item", "showing"), on=["annotator", "item"], suffix="_first")
-    second = (
-        later.filter(pl.col("showing") > pl.col("showing_first"))
-        .unique(["annotator", "item"], keep="first", maintain_order=True)
-        .select("annotator", "item", again="value")
-    )
+    shown_again = later.filter(pl.col("showing") > pl.col("showing_first"))
+    second = shown_again.unique(["annotator", "item"], keep="first", maintain_order=True)
+    second = second.select("annotator", "item", again="value")
     first = first.join(second, on=["annotator", "item"], how="left", maintain_order="left")
     ids = first["item"].unique(maintain_order=True)
     number = {name: at for at, name in enumerate(ids)}
@@ -164,9 +159,8 @@ def agreement_rows(
 
 
 def agreement_warnings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    of_all = {
-        (row["rubric"], row["criterion"], row["measure"]): row for row in rows if row["annotator"] is None
-    }
+    together = (row for row in rows if row["annotator"] is None)
+    of_all = {(row["rubric"], row["criterion"], row["measure"]): row for row in together}
     found = []
     for (rubric, criterion, measure), row in of_all.items():
         if measure != "alpha" or not of_all[rubric, criterion, "items"]["n"]:
@@ -187,14 +181,8 @@ def agreement_warnings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _row(rubric: str, criterion: str | None, one: Agreed) -> dict[str, Any]:
-    return {
-        "measure": one.measure,
-        "rubric": rubric,
-        "criterion": criterion,
-        "annotator": one.annotator,
-        "other": one.other,
-        **one.estimate._asdict(),
-    }
+    named = {"measure": one.measure, "rubric": rubric, "criterion": criterion}
+    return {**named, "annotator": one.annotator, "other": one.other, **one.estimate._asdict()}
 
 
 def _together(held: RatingOverlap, level: Level, seed: int) -> Iterator[Agreed]:
@@ -203,19 +191,15 @@ def _together(held: RatingOverlap, level: Level, seed: int) -> Iterator[Agreed]:
     yield Agreed("items", Estimate(items, n=items))
     yield Agreed("shared", Estimate(shared, n=shared))
     if not shared:
-        why = "there are no ratings by it yet" if not items else _alone(held)
+        who = held.people[0] if len(held.people) == 1 else ""
+        why = f"{who} alone has scored" if who else "no item was scored by two people"
+        why = why if items else "there are no ratings by it yet"
         yield Agreed("alpha", Estimate(None, reason=why))
         yield Agreed("equal", Estimate(None, reason=why))
     else:
         yield Agreed("alpha", krippendorffs_alpha(held.items, held.values, level, seed, held.clusters))
         yield Agreed("equal", equal_pairs(held.items, held.values, seed, held.clusters))
     yield from _repeats(held, np.ones(len(held.who), np.bool_), level, seed, None)
-
-
-def _alone(held: RatingOverlap) -> str:
-    if len(held.people) == 1:
-        return f"{held.people[0]} alone has scored"
-    return "no item was scored by two people"
 
 
 def _apart(held: RatingOverlap, level: Level, seed: int) -> Iterator[Agreed]:
@@ -261,9 +245,8 @@ def _repeats(held: RatingOverlap, own: Flags, level: Level, seed: int, name: str
 
 def _pair(held: RatingOverlap, one: int, other: int, level: Level, seed: int) -> Iterator[Agreed]:
     of_one, of_other = np.flatnonzero(held.who == one), np.flatnonzero(held.who == other)
-    items, at_one, at_other = np.intersect1d(
-        held.items[of_one], held.items[of_other], assume_unique=True, return_indices=True
-    )
+    both = (held.items[of_one], held.items[of_other])
+    items, at_one, at_other = np.intersect1d(*both, assume_unique=True, return_indices=True)
     if not len(items):
         return
     first, second = held.values[of_one[at_one]], held.values[of_other[at_other]]
@@ -274,16 +257,9 @@ def _pair(held: RatingOverlap, one: int, other: int, level: Level, seed: int) ->
 
 
 def _minutes(scores: pl.DataFrame) -> Iterator[Agreed]:
-    looked = scores.group_by("annotator", "item_id", "cell", "question_id", "showing").agg(
-        pl.col("seconds").max()
-    )
-    total = (
-        looked.group_by("annotator")
-        .agg(pl.col("seconds").sum(), n=pl.col("seconds").count())
-        .sort("annotator")
-    )
-    for name, seconds, n in total.iter_rows():
-        if n:
-            yield Agreed("minutes", Estimate(seconds / 60, n=n), name)
-        else:
-            yield Agreed("minutes", Estimate(None, reason="it was not measured"), name)
+    seconds = pl.col("seconds")
+    shown = scores.group_by("annotator", "item_id", "cell", "question_id", "showing").agg(seconds.max())
+    total = shown.group_by("annotator").agg(seconds.sum(), n=seconds.count()).sort("annotator")
+    for name, spent, n in total.iter_rows():
+        unknown = Estimate(None, reason="it was not measured")
+        yield Agreed("minutes", Estimate(spent / 60, n=n) if n else unknown, name)

@@ -58,15 +58,9 @@ def card_rows(judged: CalibrationJudgements, unmade: Mapping[str, Sequence[str]]
 
 
 def stored_rows(study: str, judge: str, measured: Sequence[CardMeasure]) -> list[dict[str, Any]]:
+    named = {"study": study, "judge": judge}
     return [
-        {
-            "study": study,
-            "judge": judge,
-            "metric": one.metric,
-            "measure": one.measure,
-            "slice": one.part,
-            **one.estimate._asdict(),
-        }
+        {**named, "metric": one.metric, "measure": one.measure, "slice": one.part, **one.estimate._asdict()}
         for one in measured
     ]
 
@@ -85,9 +79,8 @@ def _parsed(judged: CalibrationJudgements, metric: JudgedMetric) -> Iterator[Car
 
 
 def _flips(judged: CalibrationJudgements, metric: JudgedMetric) -> Iterator[CardMeasure]:
-    pairs = [
-        [abs(one - other) for one, other in combinations(values, 2)] for values in judged.replicates(metric)
-    ]
+    replicates = judged.replicates(metric)
+    pairs = [[abs(one - other) for one, other in combinations(values, 2)] for values in replicates]
     if not pairs:
         reason = "no case was judged twice" if judged.judge.varies else "it judges a case alike each time"
         yield CardMeasure(metric.name, "flip_rate", Estimate(None, reason=reason))
@@ -153,18 +146,14 @@ def accuracy(right: Estimate, auc: Estimate, metric: JudgedMetric) -> Estimate:
     """Return the share of cases on the right side of the middle of the judge's range; say that threshold.
 
     There is none for a judge that is a coin by its AUC: one that calls all cases good is right of most of
-    them where most are good.
-
-    >>> accuracy(share(9, 10), Estimate(0.46, 0.33, 0.6, 10), JudgedMetric("polite", bounds=(-1, 1))).reason
-    'by its AUC, 0.460 [0.330-0.600], it is no better than chance'
+        them.
     """
     if auc.value is None:
         return Estimate(None, n=auc.n, reason=f"no AUC can be computed, so it may be a coin: {auc.reason}")
     if is_coin(auc):
         ends = f" [{auc.low:.3f}-{auc.high:.3f}]" if auc.low is not None else f" ({auc.reason})"
-        return Estimate(
-            None, n=auc.n, reason=f"by its AUC, {auc.value:.3f}{ends}, it is no better than chance"
-        )
+        reason = f"by its AUC, {auc.value:.3f}{ends}, it is no better than chance"
+        return Estimate(None, n=auc.n, reason=reason)
     side = "from" if metric.higher_is_better else "up to"
     middle = sum(metric.bounds) / 2
     return right._replace(reason=f"good {side} {middle:g}, the middle of its range")
@@ -301,12 +290,11 @@ Place = tuple[str, str]
 
 
 class Rated(NamedTuple):
-    """Human ratings by one criterion.
+    """Human ratings by one criterion, named `people.RUBRIC[.CRITERION]`; values, items: score and item of
+    each place.
 
-    name: `people.RUBRIC[.CRITERION]`
-    against: the cell, without the study, that answers are compared with
-    values, items: of each place, the score and the id of the item
-    own: agreement of the annotators (Krippendorff's alpha)
+    against: the cell, without the study, that answers are compared with; own: Krippendorff's alpha of
+        annotators
     """
 
     name: str
@@ -432,16 +420,11 @@ def _agreement(
     auc = over_clusters(lambda one, other: roc_auc(one > 0, other), good, values, drawn, (0.0, 1.0))
     yield CardMeasure(metric.name, "auc", auc, name)
     sides = (shares >= 0.5).astype(np.float64)
-    right = over_clusters(_alike, good, sides, drawn, (0.0, 1.0))
+    right = over_clusters(lambda a, b: share(int((a == b).sum()), len(a)), good, sides, drawn, (0.0, 1.0))
     yield CardMeasure(metric.name, "accuracy", accuracy(right, auc, metric), name)
-    yield CardMeasure(
-        metric.name, "kappa", over_clusters(_kappa(rated.criterion), scores, stretched, drawn), name
-    )
+    kappa = over_clusters(_kappa(rated.criterion), scores, stretched, drawn)
+    yield CardMeasure(metric.name, "kappa", kappa, name)
     yield CardMeasure(metric.name, "tau", over_clusters(kendall, scores, values, drawn), name)
-
-
-def _alike(one: Floats, other: Floats) -> Estimate:
-    return share(int((one == other).sum()), len(one))
 
 
 def _kappa(criterion: Criterion) -> Agree:

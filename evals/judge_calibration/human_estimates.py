@@ -82,10 +82,8 @@ class _Scored:
     def items(self, judged: Floats, some: Flags) -> Items:
         from rag_assay.evals.statistics.prediction_powered import Items
 
-        among = int(self.clusters.max()) + 1
-        return Items(
-            self.scores[some], judged[some], self.bounds, self.drawn[some], self.clusters[some], among
-        )
+        scores, drawn, clusters = self.scores[some], self.drawn[some], self.clusters[some]
+        return Items(scores, judged[some], self.bounds, drawn, clusters, int(self.clusters.max()) + 1)
 
 
 def _scored(
@@ -98,9 +96,8 @@ def _scored(
     from rag_assay.evals.statistics.clusters import codes
 
     rows = rows.sort("cell", "question_id")
-    scores, drawn = (
-        rows[name].cast(pl.Float64).fill_null(np.nan).to_numpy() for name in ("value", "probability")
-    )
+    columns = (rows[name].cast(pl.Float64) for name in ("value", "probability"))
+    scores, drawn = (column.fill_null(np.nan).to_numpy() for column in columns)
     ties = ~np.isnan(scores) & (rows["annotators"] == 0).to_numpy()
     there = ~np.isnan(scores) & ~ties
     by_queue = bool((there & ~np.isnan(drawn)).any())
@@ -152,16 +149,11 @@ def _rows(
     cells: list[str | None] = [None, *dict.fromkeys(scored.cells)]
     found = {cell: estimate_mean(scored.items(values, scored.of(cell))) for cell in cells}
     leader = _leader({cell: one for cell, one in found.items() if cell is not None})
-    return [
-        {
-            "cell": cell,
-            "metric": metric.name,
-            **_means(scored, metric, values, cell),
-            **_of_powered(one, scored, wanted),
-            **_apart(found, cell, leader, scored.bounds),
-        }
-        for cell, one in found.items()
-    ]
+    rows = []
+    for cell, one in found.items():
+        row = {"cell": cell, "metric": metric.name} | _means(scored, metric, values, cell)
+        rows.append(row | _of_powered(one, scored, wanted) | _apart(found, cell, leader, scored.bounds))
+    return rows
 
 
 def _means(scored: _Scored, metric: Metric, values: Floats, cell: str | None) -> Row:
@@ -170,10 +162,8 @@ def _means(scored: _Scored, metric: Metric, values: Floats, cell: str | None) ->
     some = scored.of(cell)
     low, high = metric.bounds
     least, most = scored.bounds
-    row: Row = {
-        "judgements": int((~np.isnan(values[some])).sum()),
-        "left_out": int(scored.left_out[some].sum()),
-    }
+    judgements, left_out = (~np.isnan(values[some])).sum(), scored.left_out[some].sum()
+    row: Row = {"judgements": int(judgements), "left_out": int(left_out)}
     if low is None or high is None or not row["judgements"]:
         return {**row, **dict.fromkeys(("judged", "judged_low", "judged_high"))}
     stretched = least + (values - low) / (high - low) * (most - least)
@@ -196,12 +186,9 @@ def _of_powered(found: Powered, scored: _Scored, wanted: float) -> Row:
     return {
         **_ends("people", people),
         **_ends("combined", combined),
-        "items": combined.items,
-        "labels": combined.labels,
+        **{"items": combined.items, "labels": combined.labels, "width": found.width, "wanted": half},
         "share": combined.share if combined.value is not None else None,
         "saved": found.saved if combined.low is not None else None,
-        "width": found.width,
-        "wanted": half,
         "labels_needed": found.labels_for(half),
         "reason": reason,
     }

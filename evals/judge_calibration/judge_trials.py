@@ -12,7 +12,7 @@ import polars as pl
 
 from rag_assay.evals.generation.refusals import is_refusal
 from rag_assay.evals.judging.cards.labels import Label, LabelledCase
-from rag_assay.evals.judging.cards.mutations import MUTATIONS, Mutation, Role, mutate_case
+from rag_assay.evals.judging.cards.mutations import MUTATIONS, Role, mutate_case
 from rag_assay.evals.judging.contract import Judge, JudgeCase, JudgedMetric
 from rag_assay.evals.judging.judge_metrics import aggregate_replicates
 from rag_assay.evals.judging.judge_runner import kept_rows
@@ -55,46 +55,32 @@ def trials_of(
     n_mutated: int,
     seed: int,
 ) -> Trials:
-    tried = [
-        JudgeTrial(
-            "labelled", replace(one.case, question_id=f"labelled.{number}"), note=one.place, labels=one.labels
-        )
-        for number, one in enumerate(labelled, start=1)
-    ]
+    tried = []
+    for number, one in enumerate(labelled, start=1):
+        case = replace(one.case, question_id=f"labelled.{number}")
+        tried.append(JudgeTrial("labelled", case, note=one.place, labels=one.labels))
     unmade: dict[str, list[str]] = {}
     pool = _one_a_question([*_drawn(cases, seed), *_good(labelled)])
     others = pool[:MOST_OTHERS]
-    for number, case in enumerate(pool[:n_mutated], start=1):
-        original = JudgeTrial("original", replace(case, question_id=f"answer.{number}"))
+    for number, answered in enumerate(pool[:n_mutated], start=1):
+        original = JudgeTrial("original", replace(answered, question_id=f"answer.{number}"))
         tried.append(original)
+        able = [metric for metric in metrics if metric.can_judge(answered)]
         for mutation in MUTATIONS.values():
-            if any(mutation.moves(metric) and metric.can_judge(case) for metric in metrics):
-                _add(original, mutation, others, seed, tried, unmade)
+            if not any(map(mutation.moves, able)):
+                continue
+            found = mutate_case(original.case, others, mutation, seed)
+            if found.case is None:
+                unmade.setdefault(mutation.kind, []).append(found.note)
+                continue
+            case = replace(found.case, question_id=f"{original.trial_id}.{mutation.kind}")
+            tried.append(JudgeTrial(mutation.role, case, mutation.kind, original.trial_id, found.note))
     return Trials(tried, unmade)
 
 
-def _add(
-    original: JudgeTrial,
-    mutation: Mutation,
-    others: Sequence[JudgeCase],
-    seed: int,
-    tried: list[JudgeTrial],
-    unmade: dict[str, list[str]],
-) -> None:
-    found = mutate_case(original.case, others, mutation, seed)
-    if found.case is None:
-        unmade.setdefault(mutation.kind, []).append(found.note)
-        return
-    case = replace(found.case, question_id=f"{original.trial_id}.{mutation.kind}")
-    tried.append(JudgeTrial(mutation.role, case, mutation.kind, original.trial_id, found.note))
-
-
 def _drawn(cases: Sequence[JudgeCase], seed: int) -> list[JudgeCase]:
-    answered = [
-        one
-        for one in cases
-        if one.status is Status.OK and one.answer and one.answer.strip() and not is_refusal(one.answer)
-    ]
+    good = [one for one in cases if one.status is Status.OK and (one.answer or "").strip()]
+    answered = [one for one in good if not is_refusal(one.answer or "")]
     if not answered and not any(one.answer for one in cases):
         answered = [one for one in cases if one.passages]
     return sorted(answered, key=lambda one: digest([seed, one.question, one.answer]))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rag_assay.evals.generation.citations import Marker, read_markers
+from rag_assay.evals.generation.citations import read_markers
 from rag_assay.evals.generation.contract import Answer, Attempt, Bin
 from rag_assay.evals.reporting.display import number, safe_link, several
 from rag_assay.evals.reporting.stored_rows import UNCALIBRATED
@@ -23,10 +23,6 @@ class AnswerSteps:
 
     @property
     def summary(self) -> str:
-        """
-        >>> AnswerSteps(bins=(Bin("", (), Status.OK),) * 2, turns_left_out=1).summary
-        '2 bins · 1 turn of the conversation left out'
-        """
         turns = f"{several(self.turns_left_out, 'turn')} of the conversation left out"
         told = [
             several(len(self.attempts), "look") + " for passages" if self.attempts else "",
@@ -37,17 +33,15 @@ class AnswerSteps:
 
 
 def steps_of(row: Mapping[str, Any]) -> AnswerSteps:
-    return AnswerSteps(
-        tuple(
-            Attempt(one["query"], tuple(one["chunk_ids"]), one["sufficient"], one["reason"])
-            for one in row.get("attempts") or ()
-        ),
-        tuple(
-            Bin(one["text"], tuple(one["chunk_ids"]), Status(one["status"]), one["reason"], one["answer"])
-            for one in row.get("bins") or ()
-        ),
-        row.get("turns_left_out") or 0,
+    attempts = (
+        Attempt(one["query"], tuple(one["chunk_ids"]), one["sufficient"], one["reason"])
+        for one in row.get("attempts") or ()
     )
+    bins = (
+        Bin(one["text"], tuple(one["chunk_ids"]), Status(one["status"]), one["reason"], one["answer"])
+        for one in row.get("bins") or ()
+    )
+    return AnswerSteps(tuple(attempts), tuple(bins), row.get("turns_left_out") or 0)
 
 
 def steps_of_answer(answer: Answer) -> AnswerSteps:
@@ -91,11 +85,7 @@ class EvidenceSegment:
 
 
 def evidence_spans(doc_id: str, start: int, end: int, evidence: Iterable[Mapping[str, Any]]) -> list[Span]:
-    """Return merged, ordered spans from the hit's start; evidence without offsets fills the hit.
-
-    >>> evidence_spans("d", 100, 200, [{"doc_id": "d", "quote": "q", "start": 90, "end": 110}])
-    [(0, 10)]
-    """
+    """Return merged, ordered spans from the hit's start; evidence without offsets fills the hit."""
     found = []
     for item in evidence:
         if item["doc_id"] != doc_id:
@@ -151,9 +141,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class RenderedCitation:
-    """A citation as shown.
-
-    link: the passage on this page, or its source page; None: not linkable
+    """link: the passage on this page, or its source page; None: not linkable
     why: what it names, or why it names nothing
     """
 
@@ -185,17 +173,16 @@ def render_cited_answer(
 ) -> CitedAnswer:
     """Render a row of `schemas.ANSWERS`.
 
-    limit: characters that are shown
-    on_page: chunk id -> the anchor of its passage on the page
-    evidence: of the question
+    limit: characters that are shown; on_page: chunk id -> the anchor of its passage; evidence: of the
+        question
     """
     text = answer["answer"] or ""
     citations: list[Row] = answer["citations"] or []
     pieces_of_evidence = list(evidence)
     read = len(answer["chunk_ids"] or ())
-    known = {
-        (one["marker"], one["sentence"]): _cited(one, read, on_page, pieces_of_evidence) for one in citations
-    }
+    shown_citations = (_cited(one, read, on_page, pieces_of_evidence) for one in citations)
+    places = [(one["marker"], one["sentence"]) for one in citations]
+    known = dict(zip(places, shown_citations, strict=True))
     markers = [one for one in read_markers(text) if (one.number, one.sentence) in known]
     shown = len(text) if len(text) <= limit else limit - 1
     pieces: list[AnswerPiece] = []
@@ -207,20 +194,10 @@ def render_cited_answer(
         at = max(at, marker.end)
     rest = text[at:shown]
     pieces.append(AnswerPiece(rest if shown == len(text) else rest.rstrip() + "…"))
-    return CitedAnswer(
-        tuple(one for one in pieces if one.cited or one.text), _beside(citations, markers, known)
-    )
-
-
-def _beside(
-    citations: Sequence[Row],
-    markers: Sequence[Marker],
-    known: Mapping[tuple[int, int | None], RenderedCitation],
-) -> tuple[RenderedCitation, ...]:
     written = {(one.number, one.sentence) for one in markers}
-    places = [(one["marker"], one["sentence"]) for one in citations]
-    found = {place[0]: known[place] for place in places if place not in written}
-    return tuple(found[number] for number in sorted(found))
+    beside = {place[0]: known[place] for place in places if place not in written}
+    shown_pieces = tuple(one for one in pieces if one.cited or one.text)
+    return CitedAnswer(shown_pieces, tuple(beside[number] for number in sorted(beside)))
 
 
 def _cited(one: Row, read: int, on_page: Mapping[str, str], evidence: Sequence[Row]) -> RenderedCitation:
@@ -231,21 +208,16 @@ def _cited(one: Row, read: int, on_page: Mapping[str, str], evidence: Sequence[R
     anchor = on_page.get(one["chunk_id"])
     place = f"characters {one['start']} to {one['end']}"
     holds = bool(evidence_spans(one["doc_id"], one["start"], one["end"], evidence))
-    named = [
-        " › ".join(one["section"] or ()),
-        one["url"] or one["doc_id"],
-        place,
-        "holds evidence" if holds else "",
-    ]
+    named = [" › ".join(one["section"] or ()), one["url"] or one["doc_id"], place]
+    named += ["holds evidence"] if holds else []
     link = f"#{anchor}" if anchor else safe_link(one["url"])
     return RenderedCitation(one["marker"], link, ", ".join(filter(None, named)), True, holds)
 
 
 @dataclass(frozen=True)
 class ShownJudgement:
-    """A replicate of a judgement.
+    """A replicate of a judgement; said: its value, or its status in brackets.
 
-    said: its value, or its status in brackets
     statements: verdict (its word, else what it counts, else empty), text, of, reason
     """
 
@@ -258,10 +230,8 @@ class ShownJudgement:
 
 
 def judgements_of(rows: Iterable[Row], most: int) -> tuple[ShownJudgement, ...]:
-    """Return judgements in their order.
-
-    rows: of `schemas.JUDGEMENTS`, with `judge`, and whether its metric is `uncalibrated`
-    most: statements of each that are shown
+    """rows: of `schemas.JUDGEMENTS`, with `judge`, and whether its metric is `uncalibrated`; most:
+    statements shown
     """
     return tuple(_shown(row, most) for row in rows)
 

@@ -32,13 +32,7 @@ OUT_OF_REACH = 20  # times as many questions: a larger number does not help
 
 
 def power_sentence(open_entries: Sequence[RankedResult], n: int, metric: MetricInfo) -> str:
-    """Say how small a difference the study finds, and how many questions would settle open comparisons.
-
-    "" where there is nothing to settle, or a leaderboard of an earlier version does not tell.
-
-    open_entries: those tied with the leader
-    n: questions
-    """
+    """Say how small a difference the study finds, and how many questions would settle open comparisons."""
     results = _open(open_entries)
     finds = [result.detectable for result in results if result.detectable is not None]
     if not results:
@@ -55,9 +49,8 @@ def power_sentence(open_entries: Sequence[RankedResult], n: int, metric: MetricI
 
 
 def settling(open_entries: Sequence[RankedResult], n: int) -> tuple[int, int]:
-    """Return how many questions would settle half of the open comparisons or more, and how many they would.
-
-    (0, 0): no number within reach settles any.
+    """Return how many questions would settle half of the open comparisons or more, and how many; (0, 0):
+    none.
     """
     results = _open(open_entries)
     needed = sorted(result.questions_needed for result in results if result.questions_needed is not None)
@@ -111,11 +104,8 @@ def _about(value: float, metric: MetricInfo) -> str:
 
 def replicates_sentence(data: ReportData, subset: Subset) -> str | None:
     metric = next((one for one in data.metrics if one.kind == "answer"), data.primary)
-    results = [
-        (one, result)
-        for one in subset.standings
-        if (result := one.results.get(metric.name)) and result.replicates > 1
-    ]
+    known = [(one, one.results[metric.name]) for one in subset.standings if metric.name in one.results]
+    results = [(one, result) for one, result in known if result.replicates > 1]
     if not results:
         return None
     times = max(result.replicates for _, result in results)
@@ -124,15 +114,12 @@ def replicates_sentence(data: ReportData, subset: Subset) -> str | None:
     if not apart:
         return f"{opening}."
     widest, standing = max(apart, key=lambda pair: pair[0])
-    where = (
-        f", the most in {standing.cell.label(varying_axes(subset.standings))}"
-        if len(apart) > 1 and widest
-        else ""
-    )
     differ = f"The means of {metric.title} are the same each time"
     if widest:
         differ = f"The means of {metric.title} of one cell lie up to {number(widest, metric.unit)} apart"
-    return f"{opening}. {differ}{where}.{_noise([result for _, result in results])}"
+        if len(apart) > 1:
+            differ += f", the most in {standing.cell.label(varying_axes(subset.standings))}"
+    return f"{opening}. {differ}.{_noise([result for _, result in results])}"
 
 
 def _noise(results: list[Result]) -> str:
@@ -161,11 +148,7 @@ _WHAT = {"evidence": "from the reference passages", "nothing": "from no passage 
 
 
 def ceiling_sentences(data: ReportData, subset: Subset) -> list[str]:
-    """Compare each model's best retrieval with the reference passages, by the first metric of answers.
-
-    Differences are means over the questions of both cells, with the interval of the paired bootstrap; the
-    best retrieved cell is chosen on the same questions.
-    """
+    """Compare each model's best retrieval with the reference passages, by the first metric of answers."""
     metric = next((one for one in data.metrics if one.kind == "answer"), None)
     if metric is None:
         return []
@@ -195,10 +178,8 @@ def _sentence(
     for what, words in _WHAT.items():
         if of[what]:
             other = _best(of[what], metric)
-            parts.append(
-                f"{number(_value(other, metric), metric.unit)} {words} "
-                f"({_difference(data, metric, other, best)})"
-            )
+            apart = _difference(data, metric, other, best)
+            parts.append(f"{number(_value(other, metric), metric.unit)} {words} ({apart})")
     listed = "; ".join(parts)
     return f"{metric.title} of {model}: {listed}; differences are to the retrieved passages."
 
@@ -232,9 +213,7 @@ def _value(standing: CellStanding, metric: MetricInfo) -> float:
 def blind_spot_sentences(data: ReportData, subset: Subset) -> tuple[str, ...]:
     axes = varying_axes(subset.standings)
     ranked = [standing for standing in subset.standings if standing.rank is not None]
-    others = [
-        metric for metric in data.metrics if metric.kind in ("retrieval", "answer") and metric != data.primary
-    ]
+    others = (one for one in data.metrics if one.kind in ("retrieval", "answer") and one != data.primary)
     beaten = (_beaten(ranked, metric, axes) for metric in others)
     return (*_blind(data.primary, subset), *(text for text in beaten if text))
 

@@ -90,11 +90,9 @@ def junit_xml(name: str, suites: Sequence[Suite], timestamp: str) -> str:
     root = ElementTree.Element("testsuites", {"name": _text(name), **_counts(suites)})
     for suite in suites:
         counts = _counts([suite])
-        skipped = {"skipped": str(suite.count("skipped"))}
-        time = {"time": counts.pop("time"), "timestamp": timestamp}
-        element = ElementTree.SubElement(
-            root, "testsuite", {"name": _text(suite.name), **counts, **skipped, **time}
-        )
+        seconds = {"skipped": str(suite.count("skipped")), "time": counts.pop("time")}
+        facts = {"name": _text(suite.name), **counts, **seconds, "timestamp": timestamp}
+        element = ElementTree.SubElement(root, "testsuite", facts)
         for case in suite.cases:
             _add(element, name, suite, case)
     ElementTree.indent(root)

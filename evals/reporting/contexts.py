@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import groupby, islice
+from itertools import groupby, islice, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -76,11 +76,7 @@ def costs_section(
     reasons: Mapping[tuple[str, str], str],
     language: Language = "en",
 ) -> PageSection | None:
-    """Return the costs of each cell; None where no metric is a cost.
-
-    labels: of the cells
-    reasons: (cell, metric) -> why it has no value
-    """
+    """Return the costs of each cell, if any metric is one; reasons: (cell, metric) -> why it has no value."""
     metrics, found, usd = cost_metrics(data), costs(data), usd_by_cell(data)
     if not metrics:
         return None
@@ -90,10 +86,8 @@ def costs_section(
         pair = ("p50", "p95") if metric.unit == "s" else (words("how_mean"), words("how_sum"))
         units = [", ".join(filter(None, (what, metric.unit))) for what in pair]
         columns += [Column(metric_title(metric.title, language), unit, is_number=True) for unit in units]
-    columns += [
-        *numbers(words("questions")),
-        *(numbers(words("answers"), unit=f"{words('how_sum')}, US$") if usd else []),
-    ]
+    columns += numbers(words("questions"))
+    columns += numbers(words("answers"), unit=f"{words('how_sum')}, US$") if usd else []
     rows = []
     for cell, label in islice(labels.items(), LEADERBOARD_ROWS):
         row: list[str | TableFigure] = [label]
@@ -128,10 +122,6 @@ def seconds_metrics(metrics: Iterable[Metric | MetricInfo]) -> list[str]:
 
 
 def price(value: float) -> str:
-    """
-    >>> price(0.0), price(2.0), price(0.00123)
-    ('0', '2.00', '0.0012')
-    """
     return dollars(value).removeprefix("US$ ")
 
 
@@ -149,10 +139,8 @@ CURVES: Schema = {
 def curves_of(
     connection: duckdb.DuckDBPyConnection, first: Mapping[str, str], golds: Mapping[str, Gold]
 ) -> pl.DataFrame:
-    """Return the curves (CURVES) of rankings from as many hits as the deepest look takes.
-
-    first: ranking -> the cell that stands for it
-    golds: by question id
+    """Return the curves (CURVES) of rankings; first: ranking -> the cell that stands for it; golds: by
+    question id.
     """
     ranked = connection.execute(
         "SELECT p.key, r.question_id FROM ranked r JOIN pointers p ON p.stage = 'rankings' "
@@ -210,9 +198,9 @@ class AtContext:
 
 @dataclass(frozen=True)
 class Bought:
-    """A cell, what it costs, and its quality with its interval.
+    """A cell, what it costs, and its quality with its interval; depth: passages read, where their length is
+    the cost.
 
-    depth: passages read, where the cost is their length
     tied: it leads by this quality, or is tied with the leader
     """
 
@@ -228,10 +216,9 @@ class Bought:
 
 @dataclass(frozen=True)
 class Front:
-    """What no cell beats: dearer ones are better, better ones dearer.
+    """What no cell beats: dearer ones are better, better ones dearer; all: also points off the front.
 
     cost: title of a metric, or `context` or `answers`; how: `median`, `mean` or `sum` of it
-    all: also points off the front
     """
 
     quality: str
@@ -303,17 +290,10 @@ def _values(data: ReportData, curves: pl.DataFrame, column: str) -> Values:
 
 def _of_depths(curves: pl.DataFrame, labels: Mapping[str, str], quality: str) -> Front | None:
     means = curves.drop("question_id").group_by("cell").mean().sort("cell")
-    points = [
-        Bought(
-            labels.get(row["cell"], row["cell"]),
-            row[f"characters_{depth}"] / CHARACTERS_A_TOKEN,
-            row[f"value_{depth}"],
-            depth,
-            pipeline=row["cell"],
-        )
-        for row in means.iter_rows(named=True)
-        for depth in DEPTHS
-    ]
+    points = []
+    for row, depth in product(means.iter_rows(named=True), DEPTHS):
+        label, tokens = labels.get(row["cell"], row["cell"]), row[f"characters_{depth}"] / CHARACTERS_A_TOKEN
+        points.append(Bought(label, tokens, row[f"value_{depth}"], depth, pipeline=row["cell"]))
     return _front(points, quality, "context", "", "tokens")
 
 
@@ -382,19 +362,13 @@ def _cost_front(
 ) -> Front | None:
     if quality is None:
         return None
-    points = [
-        Bought(
-            labels.get(one.cell.key, one.cell.key),
-            cost,
-            result.value or 0.0,
-            low=result.low,
-            high=result.high,
-            tied=bool(result.tied) or (result.difference is not None and result.p is None),
-            pipeline=one.cell.key,
-        )
-        for one, cost in costs
-        if (result := one.results.get(quality.name)) and result.covered
-    ]
+    points = []
+    for one, cost in costs:
+        if (result := one.results.get(quality.name)) and result.covered:
+            key, ends = one.cell.key, (result.low, result.high)
+            leads = bool(result.tied) or (result.difference is not None and result.p is None)
+            label, value = labels.get(key, key), result.value or 0.0
+            points.append(Bought(label, cost, value, None, *ends, tied=leads, pipeline=key))
     return _front(points, quality.title, *what, higher_is_better=quality.higher_is_better)
 
 

@@ -21,12 +21,9 @@ Kind = Literal["retrieval", "answer", "cost"]
 
 @dataclass(frozen=True)
 class MetricInfo:
-    """A metric as the report explains it.
+    """A metric as the report explains it; sees: the finest thing that it looks at; "": not known.
 
-    bounds: lowest and highest possible value, None where there is none
-    unit: "" | "s" | "tokens"
-    explanation: one sentence with the formula
-    sees: the finest thing that it looks at; "": not known
+    bounds: lowest and highest possible value, None where there is none; unit: "" | "s" | "tokens"
     of_rankings: it looks at rankings alone
     """
 
@@ -103,9 +100,7 @@ class GeneratorFacts:
 
 @dataclass(frozen=True)
 class Provenance:
-    """corpus: digest of all documents
-
-    machine: fact -> value, of the machine that wrote the report
+    """corpus: digest of all documents; machine: fact -> value, of the machine that wrote the report
     commands: cell -> the command that makes it again; identities: cell -> digest of all that made it
     """
 

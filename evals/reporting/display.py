@@ -36,37 +36,21 @@ def number(value: float | None, unit: str = "") -> str:
 
 
 def with_sign(value: float | None, unit: str = "") -> str:
-    """
-    >>> with_sign(0.0514), with_sign(-0.2), with_sign(None)
-    ('+0.051', '−0.200', '–')
-    """
     text = number(value, unit)
     return f"+{text}" if value is not None and value > 0 and text != MISSING else text
 
 
 def p_value(p: float) -> str:
-    """
-    >>> p_value(0.04321), p_value(5e-10), p_value(1.0)
-    ('p = 0.043', 'p < 0.001', 'p = 1.000')
-    """
     return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
 def quantity(value: float | None, unit: str = "") -> str:
-    """
-    >>> quantity(0.25, "s"), quantity(None, "s")
-    ('0.250 s', '–')
-    """
     text = number(value, unit)
     return f"{text} {unit}" if unit and text != MISSING else text
 
 
 def interval(low: float | None, high: float | None, unit: str = "", to: str = " to ") -> str:
-    """to: between ends of which one is negative
-
-    >>> interval(0.6, 0.75), interval(-0.1, 0.2), interval(None, 0.2)
-    ('0.600–0.750', '−0.100 to 0.200', '–')
-    """
+    """to: between ends of which one is negative"""
     ends = (number(low, unit), number(high, unit))
     if MISSING in ends:
         return MISSING
@@ -86,19 +70,11 @@ def percent(share: float | None) -> str:
 
 
 def count(n: int) -> str:
-    """
-    >>> count(1234567)
-    '1\u202f234\u202f567'
-    """
     return f"{n:,}".replace(",", THIN_SPACE).replace("-", "−")
 
 
 def times(ratio: float) -> str:
-    """Two significant digits.
-
-    >>> times(61.23), times(5234.3), times(9.96), times(1.04), times(0.512), times(math.inf)
-    ('61', '5\u202f200', '10', '1.0', '0.51', '–')
-    """
+    """Two significant digits."""
     if not math.isfinite(ratio):
         return MISSING
     text = f"{ratio:.1e}"
@@ -107,11 +83,7 @@ def times(ratio: float) -> str:
 
 
 def several(n: int, noun: str) -> str:
-    """Count a regular noun.
-
-    >>> several(1, "cell"), several(3, "cell")
-    ('1 cell', '3 cells')
-    """
+    """Count a regular noun."""
     return f"{count(n)} {noun}" if n == 1 else f"{count(n)} {noun}s"
 
 
@@ -119,42 +91,24 @@ IN_ROWS = "the rows beside the report (JSON) hold them"
 
 
 def left_out(why: str, **counts: int) -> str:
-    """
-    >>> left_out("the table holds them", cell=3, metric=1)
-    '3 further cells and 1 further metric left out; the table holds them.'
-    >>> left_out("the table holds them", cell=0)
-    ''
-    """
     found = [several(n, f"further {noun}") for noun, n in counts.items() if n]
     return f"{' and '.join(found)} left out; {why}." if found else ""
 
 
 def listed(names: Sequence[str], most: int = 3, *, last: str = "and", more: str = "more") -> str:
-    """At most ``most`` items; the last one counts the rest.
-
-    >>> listed(["a", "b"]), listed(["a", "b", "c", "d", "e"])
-    ('a and b', 'a, b and 3 more')
-    """
+    """At most ``most`` items; the last one counts the rest."""
     items = list(names) if len(names) <= most else [*names[: most - 1], f"{len(names) - most + 1} {more}"]
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} {last} {items[-1]}"
 
 
 def format_counts(counts: Mapping[str, int]) -> str:
-    """The largest first.
-
-    >>> format_counts({"timeout": 1, "error": 12})
-    '12 × error, 1 × timeout'
-    """
+    """The largest first."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(f"{count(n)} × {name}" for name, n in ordered)
 
 
 def truncate(text: str | None, limit: int) -> str:
-    """Cut to ``limit`` characters with an ellipsis as the last.
-
-    >>> truncate("abcdef", 4)
-    'abc…'
-    """
+    """Cut to ``limit`` characters with an ellipsis as the last."""
     text = text or ""
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
@@ -170,12 +124,8 @@ _AFTER = re.compile(r"(?<=[+\-_./,])(?!(?<=\d[.,])\d)(?=\w)")
 def breakable(name: str) -> Markup:
     """Escape ``name`` and allow line breaks after joining signs, not within a number; markup stays as it is.
 
-    >>> str(breakable("bm25+<b>"))
-    'bm25+&lt;b&gt;'
-    >>> str(breakable("bm25+dense"))
-    'bm25+<wbr>dense'
-    >>> str(breakable("by 0.25 with v2.tokens"))
-    'by 0.25 with v2.<wbr>tokens'
+    >>> str(breakable("bm25+<b>")), str(breakable("by 0.25 with v2.tokens"))
+    ('bm25+&lt;b&gt;', 'by 0.25 with v2.<wbr>tokens')
     """
     if isinstance(name, Markup):
         return name
@@ -198,18 +148,10 @@ def safe_link(url: str | None) -> str | None:
 
 
 def natural(name: str) -> tuple[tuple[bool, int, str], ...]:
-    """Sort key by which `tokens-64` precedes `tokens-128`.
-
-    >>> sorted(["tokens-128", "tokens-64"], key=natural)
-    ['tokens-64', 'tokens-128']
-    """
+    """Sort key by which `tokens-64` precedes `tokens-128`."""
     parts = "".join(c if c.isdigit() else f" {c} " for c in name).split()
     return tuple((not part.isdigit(), int(part) if part.isdecimal() else 0, part) for part in parts)
 
 
 def link_of(question_id: str) -> str:
-    """
-    >>> link_of('a/b "c" ü')
-    '#q=a%2Fb%20%22c%22%20%C3%BC'
-    """
     return f"#q={quote(question_id, safe='')}"

@@ -27,11 +27,9 @@ COLUMNS = ("type", "language", "question_set")  # of questions, by which effects
 
 @dataclass(frozen=True, eq=False)
 class AxisEffect:
-    """The levels of one axis by one metric.
+    """The levels of one axis by one metric; found: in the order of `levels`.
 
-    axes: all on which the metric can differ
-    levels: names; found: in this order
-    of: number of cells; crossing: which of them are compared
+    axes: all on which the metric can differ; of: number of cells; crossing: which of them are compared
     """
 
     axis: str
@@ -180,13 +178,8 @@ def _groups(data: ReportData, subset: Subset, whole: AxisEffect) -> list[GroupEf
         for group in largest if len(sizes) > 1 else []:
             clusters = data.clusters.codes([*np.array(values.questions)[of == group].tolist()])
             better = whole.metric.higher_is_better
-            own = effect(
-                table[of == group],
-                data.seed,
-                clusters,
-                higher_is_better=better,
-                margin=data.margin_of(whole.metric),
-            )
+            margin = data.margin_of(whole.metric)
+            own = effect(table[of == group], data.seed, clusters, higher_is_better=better, margin=margin)
             if own is not None:
                 own = _within(own, whole.metric)
                 found.append(GroupEffect(column, group, replace(whole, found=own)))
@@ -210,9 +203,7 @@ def effect_words(effect: AxisEffect, language: Language = "en") -> str:
     )
     if len(effect.crossing.contexts) > 1:
         opening += words("over", contexts=_contexts(effect, language))
-    opening += (
-        words("on_subset", subset=subset_words(effect.subset, language)) if effect.subset != "all" else ""
-    )
+    opening += _on_subset(effect.subset, language)
     others = [at for at in effect.best_first() if at != found.best]
     tied, within = (
         [effect.levels[at] for at in others if found.standing(at) == how] for how in ("tied", "within")
@@ -232,14 +223,18 @@ def effect_words(effect: AxisEffect, language: Language = "en") -> str:
     else:
         how = "all_tied" if len(tied) == len(others) else "tied"
         text = several(words, how, len(tied), of=len(others), names=listed_in(language, tied))
-        text += (
-            several(words, "also_within", len(within), names=listed_in(language, within)) if within else ""
-        )
+        if within:
+            text += several(words, "also_within", len(within), names=listed_in(language, within))
     return f"{opening}; {text}.{_left_out(effect, language)}"
 
 
 def subset_words(name: str, language: Language) -> str:
     return name.replace("sample of", words_in(CHARTS, language)("sample_of"))
+
+
+def _on_subset(name: str, language: Language) -> str:
+    words = words_in(CHARTS, language)
+    return "" if name == "all" else words("on_subset", subset=subset_words(name, language))
 
 
 def pair_words(pair: AxisPair, language: Language = "en") -> str:
@@ -251,9 +246,7 @@ def pair_words(pair: AxisPair, language: Language = "en") -> str:
         "title": pair.metric.title,
         "p": p_value(pair.p),
         "overall": pair.levels[0][found.overall],
-        "where": words("on_subset", subset=subset_words(pair.subset, language))
-        if pair.subset != "all"
-        else "",
+        "where": _on_subset(pair.subset, language),
     }
     if not pair.p < ALPHA:
         return words("no_interaction", **named)
@@ -346,18 +339,17 @@ def _level_rows(effect: AxisEffect, subset: str) -> list[Row]:
     found = effect.found
     return [
         {
+            **{name: _number(getattr(found, name)[at]) for name in ("low", "high", "difference", "p")},
+            **{
+                name: None if at == found.best else _number(getattr(found, name)[at])
+                for name in ("difference_low", "difference_high")
+            },
             "subset": subset,
             effect.axis: level,
             "metric": f"{EFFECT}:{effect.metric.name}",
             "value": _number(found.mean[at]),
             "n": found.n,
-            "low": _number(found.low[at]),
-            "high": _number(found.high[at]),
             "leader": effect.best,
-            "difference": _number(found.difference[at]),
-            "difference_low": None if at == found.best else _number(found.difference_low[at]),
-            "difference_high": None if at == found.best else _number(found.difference_high[at]),
-            "p": _number(found.p[at]),
             "tied": not found.apart[at],
         }
         for at, level in enumerate(effect.levels)

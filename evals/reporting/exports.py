@@ -51,11 +51,7 @@ _UNFIT = re.compile(r"[\s%\x00-\x1f\x7f]")
 
 
 def trec_id(name: str) -> str:
-    """Return a name as one word, injectively: white space, controls and `%` as in URLs.
-
-    >>> trec_id("a b%"), trec_id("zwölf")
-    ('a%20b%25', 'zwölf')
-    """
+    """Return a name as one word, injectively: white space, controls and `%` as in URLs."""
     return _UNFIT.sub(lambda sign: quote(sign[0], safe=""), name)
 
 
@@ -107,9 +103,7 @@ def counts_alike(gold: Gold) -> bool:
 
 
 class TrecRuns(NamedTuple):
-    """written: a run file a ranking
-
-    missing: rankings that have not been run as they are now
+    """written: a run file a ranking; missing: rankings that have not been run as they are now
     differing: questions that trec_eval scores otherwise (`counts_alike`)
     """
 
@@ -134,9 +128,8 @@ def trec_runs(study: Study, home: Home, folder: Path) -> TrecRuns:
     written, missing = [], []
     stage, store = Rankings(grid), pinned_artifacts(home, study.study)
     with store.connect() as connection:
-        known = dict(
-            connection.execute("SELECT key, artifact_id FROM pointers WHERE stage = 'rankings'").fetchall()
-        )
+        pointers = "SELECT key, artifact_id FROM pointers WHERE stage = 'rankings'"
+        known = dict(connection.execute(pointers).fetchall())
         for ranking in study.rankings():
             if ranking not in known or not is_of_now(stage, ranking, store):
                 missing.append(ranking)
@@ -149,9 +142,8 @@ def trec_runs(study: Study, home: Home, folder: Path) -> TrecRuns:
         if not study.rankings():
             raise InputError(f"the study {study.study} has no rankings: its answers come from sheets")
         if not written:
-            raise InputError(
-                f"the study {study.study} has no rankings yet; run `assay run {study.path}` first"
-            )
+            first = f"run `assay run {study.path}` first"
+            raise InputError(f"the study {study.study} has no rankings yet; {first}")
         gold = _gold(connection, grid.set_keys(study.study), prefix)
     qrels = folder / f"{study.study}.qrels"
     lines = [line for question, one in gold.items() for line in qrels_lines(question, one)]
@@ -190,11 +182,7 @@ def _gold(connection: duckdb.DuckDBPyConnection, sets: list[str], prefix: str) -
 
 
 class Written(NamedTuple):
-    """paths: the files
-
-    counts: contents -> how many
-    notes: sentences about what the form cannot express
-    """
+    """counts: contents -> how many; notes: sentences about what the form cannot express"""
 
     paths: list[Path]
     counts: dict[str, int]
@@ -202,10 +190,7 @@ class Written(NamedTuple):
 
 
 def export_questions(study: Study, form: str, folder: Path, work: BuildContext) -> Written:
-    """Write the questions of a study with the evidence of the last run.
-
-    form: one of `evals.question_sets.exporters.FORMS`
-    folder: files of the same names are replaced
+    """Write the questions of a study with the evidence of the last run; form: one of `exporters.FORMS`.
 
     Raises:
         InputError: the questions have not been looked up in the documents as both are now.
@@ -246,20 +231,13 @@ def _material(study: Study, work: BuildContext) -> ExportInput:
 
 @on_whole_database
 def export_tables(study: Study, home: Home, folder: Path) -> list[Path]:
-    """Write all rows of a study as Parquet: a file for each view of the database, and its questions.
-
-    Raises:
-        InputError: the study has not been run.
-    """
+    """Write all rows of a study as Parquet: a file for each view of the database, and its questions."""
     store, paths = pinned_artifacts(home, study.study), []
     with store.connect() as connection:
-        views = (
-            "SELECT view_name FROM duckdb_views() WHERE database_name = current_database() "
-            "AND (view_name LIKE 'current_%' OR view_name = 'cells')"
-        )
-        frames = {
-            name: _rows_of(connection, name, study.study) for (name,) in connection.execute(views).fetchall()
-        }
+        views = "SELECT view_name FROM duckdb_views() WHERE database_name = current_database() "
+        views += "AND (view_name LIKE 'current_%' OR view_name = 'cells')"
+        names = [name for (name,) in connection.execute(views).fetchall()]
+        frames = {name: _rows_of(connection, name, study.study) for name in names}
         asked = (
             "SELECT q.* EXCLUDE (artifact_id) FROM questions q JOIN pointers p ON p.stage = 'questions' "
             "AND p.artifact_id = q.artifact_id WHERE list_contains(?, p.key) ORDER BY q.question_id"
@@ -296,10 +274,9 @@ def export_table(data: ReportData) -> pl.DataFrame:
     found = [(cell, one.usd, one.p50, one.p95) for cell, one in costs.items()]
     priced = pl.DataFrame(found, schema={"cell": pl.String, **COSTS}, orient="row")
     is_taken = (pl.col("cell") == (taken.cell if taken else "")) & (pl.col("subset") == data.verdict.subset)
-    rows = data.leaderboard.select(list(LEADERBOARD)).join(
-        priced, on="cell", how="left", maintain_order="left"
-    )
-    return rows.with_columns(recommended=is_taken)
+    board = data.leaderboard.select(list(LEADERBOARD)).with_columns(recommended=is_taken)
+    rows = board.join(priced, on="cell", how="left", maintain_order="left")
+    return rows.select(*LEADERBOARD, *COSTS, "recommended")
 
 
 def csv_text(table: pl.DataFrame) -> str:

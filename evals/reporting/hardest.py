@@ -55,34 +55,24 @@ def hardest(data: ReportData, cells: Sequence[str], labels: Mapping[str, str]) -
     wanted = pl.col("question_id").is_in(shown["question_id"].to_list())
     order = {cell: place for place, cell in enumerate(labels)}
     place = pl.col("cell").replace_strict(order, default=len(order), return_dtype=pl.Int64)
-    answered = data.answers.filter(wanted).sort(place, "replicate", maintain_order=True)
-    by_question = {
-        name: rows.filter(wanted).rows_by_key("question_id", named=True, include_key=True)
-        for name, rows in (
-            ("questions", data.questions),
-            ("hits", data.hits.filter(pl.col("cell").is_in(list(cells[:1]))).sort("rank")),
-            ("answers", answered),
-        )
-    }
+    all_answers = data.answers.filter(wanted).sort(place, "replicate", maintain_order=True)
+    hits_of_leader = data.hits.filter(pl.col("cell").is_in(list(cells[:1]))).sort("rank")
+    by_question = [
+        rows.filter(wanted).rows_by_key("question_id", named=True, include_key=True)
+        for rows in (data.questions, hits_of_leader, all_answers)
+    ]
     known = _of_answers(data, wanted, answer_metric)
     hard = []
     for at, row in enumerate(shown.iter_rows(named=True), start=1):
-        question, hits, said = (by_question[name].get(row["question_id"], []) for name in by_question)
+        question, hits, said = (rows.get(row["question_id"], []) for rows in by_question)
         evidence = tuple(question[0]["evidence"] or ())
         top = hits[: limits.HITS]
         on_page = {hit["chunk_id"]: f"question-{at}-hit-{hit['rank']}" for hit in top}
-        hard.append(
-            HardQuestion(
-                question[0],
-                evidence,
-                row["mean"],
-                row["missed"],
-                row["cells"],
-                tuple(_hit(hit, on_page[hit["chunk_id"]], evidence) for hit in top),
-                tuple(_answer(one, labels, known, on_page, evidence) for one in said[: limits.ANSWERS]),
-                max(0, len(said) - limits.ANSWERS),
-            )
-        )
+        shown_hits = tuple(_hit(hit, on_page[hit["chunk_id"]], evidence) for hit in top)
+        answered = tuple(_answer(one, labels, known, on_page, evidence) for one in said[: limits.ANSWERS])
+        counts = (row["mean"], row["missed"], row["cells"])
+        more = max(0, len(said) - limits.ANSWERS)
+        hard.append(HardQuestion(question[0], evidence, *counts, shown_hits, answered, more))
     return Hardest(tuple(hard), ranked.height - shown.height, next(iter(cells), None), answer_metric)
 
 
@@ -96,13 +86,10 @@ def _by_difficulty(data: ReportData, cells: Sequence[str]) -> pl.DataFrame:
     )
     missed = pl.lit(0) if metric.worst is None else (value == metric.worst).sum()
     imperfect = pl.lit(True) if metric.ideal is None else (value != metric.ideal).any()
-    rows = good.group_by("question_id").agg(
-        mean=value.mean(), missed=missed, cells=pl.len(), imperfect=imperfect
-    )
-    share = pl.col("missed") / pl.col("cells")
-    return rows.filter("imperfect").sort(
-        share, "mean", "question_id", descending=[True, not metric.higher_is_better, False]
-    )
+    grouped = good.group_by("question_id")
+    rows = grouped.agg(mean=value.mean(), missed=missed, cells=pl.len(), imperfect=imperfect)
+    order, falling = pl.col("missed") / pl.col("cells"), [True, not metric.higher_is_better, False]
+    return rows.filter("imperfect").sort(order, "mean", "question_id", descending=falling)
 
 
 Known = tuple[Mapping[Any, Sequence[Row]], Mapping[Any, Sequence[Row]]]
@@ -136,11 +123,7 @@ def _hit(hit: Row, anchor: str, evidence: Sequence[Row]) -> Row:
 
 
 def _answer(
-    answer: Row,
-    labels: Mapping[str, str],
-    known: Known,
-    on_page: Mapping[str, str],
-    evidence: Sequence[Row],
+    answer: Row, labels: Mapping[str, str], known: Known, on_page: Mapping[str, str], evidence: Sequence[Row]
 ) -> Row:
     scores, judged = (found.get(tuple(answer[name] for name in OF_ANSWER), []) for found in known)
     again = f" (replicate {answer['replicate']})" if answer["replicate"] > 1 else ""

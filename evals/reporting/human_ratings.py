@@ -131,10 +131,9 @@ def _axis(people: ScoresOfPeople, answers: ScoredAnswers, axis: str, data: Repor
     levels = []
     for name in answers.levels(axis):
         called = people.called.get((axis, name), name)
-        known = {"called": None if called == name else truncate(called, CALLED)}
-        levels.append(
-            {axis: name, **_level(answers, axis, name, data), **known, **_difference_columns(compared, name)}
-        )
+        known = {axis: name, "called": None if called == name else truncate(called, CALLED)}
+        figures = _level(answers, axis, name, data)
+        levels.append({**figures, **known, **_difference_columns(compared, name)})
     levels.sort(key=lambda row: (-row["value"], row[axis]))
     if compared is None:
         sentences: tuple[str, ...] = (
@@ -229,12 +228,8 @@ def short_words(answers: ScoredAnswers) -> str:
 
 
 def differences_words(axes: Sequence[AxisSaid]) -> str:
-    compared = [
-        (axis.axis, one)
-        for axis in axes
-        for one in sorted(axis.levels, key=lambda row: row[axis.axis])
-        if "p" in one
-    ]
+    ordered = [(axis.axis, one) for axis in axes for one in sorted(axis.levels, key=lambda r: r[axis.axis])]
+    compared = [(axis, one) for axis, one in ordered if "p" in one]
     if not compared:
         return "No two levels of an axis could be compared."
     apart = [
@@ -265,15 +260,8 @@ def _worth(alpha: float, n: int) -> str:
 
 SAID, AGREEMENT = "said", "agreement"
 PEOPLE_COLUMNS = (
-    "rubric",
-    "criterion",
-    "question_id",
-    "annotator",
-    "other",
-    "counts",
-    "between",
-    "called",
-    "reason",
+    *("rubric", "criterion", "question_id", "annotator", "other"),
+    *("counts", "between", "called", "reason"),
 )
 """Beside those of the leaderboard, in rows that have a `rubric`."""
 
@@ -454,25 +442,15 @@ def _heat_map(of: str, rows: pl.DataFrame, ends: tuple[float, float]) -> Sequenc
         style = "mean" if is_mean else f"h{heat(mean, *ends, higher_is_better=True)}"
         return TableFigure(number(mean), why=f"n = {n}", style=style)
 
-    table = Table(
-        f"Means by retriever and chunking{', ' if of else ''}{of}",
-        [
-            Column(""),
-            *numbers(*(name for (name,) in chunkings[:most])),
-            Column("Mean", is_number=True, style="mean"),
-        ],
-        [
-            (
-                one[0],
-                *(square(squares.get((*one, *other))) for other in chunkings[:most]),
-                square(by_retriever[one], is_mean=True),
-            )
-            for one in retrievers[:most]
-        ],
-        left_out(IN_SCORES, **further),
-        "heat",
-        foot=[("Mean", *(square(by_chunking[one], is_mean=True) for one in chunkings[:most]), "")],
-    )
+    lines: list[Row] = []
+    for one in retrievers[:most]:
+        means = (square(squares.get((*one, *other))) for other in chunkings[:most])
+        lines.append((one[0], *means, square(by_retriever[one], is_mean=True)))
+    foot: Row = ("Mean", *(square(by_chunking[one], is_mean=True) for one in chunkings[:most]), "")
+    columns = [Column(""), *numbers(*(name for (name,) in chunkings[:most]))]
+    columns.append(Column("Mean", is_number=True, style="mean"))
+    title = f"Means by retriever and chunking{', ' if of else ''}{of}"
+    table = Table(title, columns, lines, left_out(IN_SCORES, **further), "heat", foot=[foot])
     return [*([PageHeading(of, level=4)] if of else []), table]
 
 
@@ -484,20 +462,11 @@ def _questions_table(answers: ScoredAnswers, data: ReportData, prefix: str) -> t
     """Return the questions, the lowest mean first, and their places on the page."""
     names = answers.levels("generator")
     generators = names if 1 < len(names) <= limits.PEOPLE_GENERATORS else []
-    rows = answers.rows.select("question_id", "generator", "value").with_columns(
-        grade=pl.Series(answers.grades)
-    )
-    by_question = rows.group_by("question_id").agg(
-        mean=pl.col("value").mean(), n=pl.len(), grades=pl.col("grade")
-    )
-    means = {
-        (question, generator): mean
-        for question, generator, mean, _ in _means(rows, ("question_id", "generator"))
-    }
-    asked = {
-        row["question_id"]: row
-        for row in data.questions.select("question_id", "question", "language").iter_rows(named=True)
-    }
+    rows = answers.rows.with_columns(grade=pl.Series(answers.grades))
+    grouped = rows.group_by("question_id")
+    by_question = grouped.agg(mean=pl.col("value").mean(), n=pl.len(), grades=pl.col("grade"))
+    means = {tuple(place): mean for *place, mean, _ in _means(rows, ("question_id", "generator"))}
+    asked = data.questions.rows_by_key("question_id", named=True, unique=True)
     between = bool((rows["grade"] == -1).any())
     shown, anchors = [], {}
     ordered = by_question.sort("mean", "question_id").head(limits.PEOPLE_QUESTIONS)
@@ -509,19 +478,10 @@ def _questions_table(answers: ScoredAnswers, data: ReportData, prefix: str) -> t
             anchors[name][1:], question["language"] or "", truncate(question["question"], QUESTION)
         )
         counts = [grades.count(grade) for grade in range(len(answers.anchors))]
-        shown.append(
-            (
-                TableFigure(text, (name,)),
-                *_counts(counts, grades.count(-1), row["n"], with_between=between),
-                *(
-                    missing("no answer of it was scored")
-                    if (mean := means.get((name, one))) is None
-                    else number(mean)
-                    for one in generators
-                ),
-                number(row["mean"]),
-            )
-        )
+        figures = _counts(counts, grades.count(-1), row["n"], with_between=between)
+        own = (means.get((name, one)) for one in generators)
+        of_each = [missing("no answer of it was scored") if one is None else number(one) for one in own]
+        shown.append((TableFigure(text, (name,)), *figures, *of_each, number(row["mean"])))
     columns = [Column("Question"), *_count_columns(answers, between=between), *numbers(*generators, "Mean")]
     rest = left_out(IN_ROWS, question=by_question.height - len(shown))
     return Table("Human ratings by question", columns, shown, rest, "said-questions"), anchors
@@ -563,11 +523,8 @@ def _pairs_table(answers: ScoredAnswers) -> Iterator[Block]:
     kappa = (
         "Cohen's kappa: agreement beyond chance; of ordered values weighted by the square of their distance"
     )
-    columns = [
-        Column("Two annotators"),
-        Column("Equal", about=equal, is_number=True),
-        Column("Kappa", about=kappa, is_number=True),
-    ]
+    columns = [Column("Two annotators"), Column("Equal", about=equal, is_number=True)]
+    columns.append(Column("Kappa", about=kappa, is_number=True))
     most = limits.PEOPLE_PAIRS
     rest = left_out(IN_ROWS, pair=max(0, len(rows) - most))
     if rows:
@@ -618,10 +575,9 @@ def _disputed(
             & (pl.col("question_id") == question)
         )
         text = truncate((said["answer"][0] or "") if len(said) else "", ANSWER)
+    opinion = Markup("<li><b>{}</b> {}{}</li>")
     opinions = (
-        Markup("<li><b>{}</b> {}{}</li>").format(
-            written(one["value"]), one["annotator"], _comment(one["comment"])
-        )
+        opinion.format(written(one["value"]), one["annotator"], _comment(one["comment"]))
         for one in rows.iter_rows(named=True)
     )
     return (

@@ -45,28 +45,16 @@ class JourneyTables:
         texts = own.sort("start").join_asof(
             whole, left_on="start", right_on="_start", by="doc_id", check_sortedness=False
         )
+        found = texts.select("text", "start", "end", "_start", "_end").iter_rows()
         held = [
             None if text is None or start >= last else text[start - first : end - first]
-            for text, start, end, first, last in texts.select(
-                "text", "start", "end", "_start", "_end"
-            ).iter_rows()
+            for text, start, end, first, last in found
         ]
         stretches = texts.with_columns(pl.Series("text", held, dtype=pl.String)).sort("stretch")
-        within = (
-            hits.with_row_index("_row")
-            .sort("start")
-            .join_asof(
-                own.select("doc_id", "stretch", "start").sort("start"),
-                on="start",
-                by="doc_id",
-                check_sortedness=False,
-            )
-            .sort("_row")
-        )
-        return (
-            stretches.select("doc_id", "start", "text"),
-            within.with_columns(pl.col("stretch").cast(pl.Int64)).drop("_row", "doc_id"),
-        )
+        places = own.select("doc_id", pl.col("stretch").cast(pl.Int64), "start").sort("start")
+        ordered = hits.with_row_index("_row").sort("start")
+        within = ordered.join_asof(places, on="start", by="doc_id", check_sortedness=False).sort("_row")
+        return stretches.select("doc_id", "start", "text"), within.drop("_row", "doc_id")
 
 
 def tables_of(
@@ -110,15 +98,10 @@ def tables_of(
         "statements": run(statements),
         "people": run(_people(data)),
     }
-    frames |= {"documents": _documents(frames["hits"], frames["evidence"], rows.documents)}
+    named = pl.concat([frames[name].select("_question", "doc_id") for name in ("hits", "evidence")])
+    known = rows.documents.unique("doc_id", keep="first")
+    frames["documents"] = named.unique(maintain_order=True).join(known, on="doc_id", maintain_order="left")
     return JourneyTables(data.questions.height, frames, rows.passages)
-
-
-def _documents(hits: pl.DataFrame, evidence: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
-    named = pl.concat([hits.select("_question", "doc_id"), evidence.select("_question", "doc_id")])
-    return named.unique(maintain_order=True).join(
-        documents.unique("doc_id", keep="first"), on="doc_id", maintain_order="left"
-    )
 
 
 def _evidence(data: ReportData) -> pl.DataFrame:
@@ -129,18 +112,8 @@ def _evidence(data: ReportData) -> pl.DataFrame:
 
 
 def _answers(data: ReportData) -> pl.DataFrame:
-    names = (
-        "status",
-        "reason",
-        "answer",
-        "seconds",
-        "prompt_tokens",
-        "completion_tokens",
-        "usd",
-        "model",
-        "confidence",
-    )
-    return data.answers.select("question_id", "cell", "replicate", *names)
+    names = ("status", "reason", "answer", "seconds", "prompt_tokens", "completion_tokens", "usd", "model")
+    return data.answers.select("question_id", "cell", "replicate", *names, "confidence")
 
 
 def _citations(data: ReportData) -> pl.DataFrame:
@@ -156,10 +129,8 @@ def _citations(data: ReportData) -> pl.DataFrame:
 def _judged(data: ReportData) -> tuple[pl.DataFrame, pl.DataFrame]:
     known = data.judgements if data.judgements is not None else pl.DataFrame(schema=_JUDGED)
     of: list[str | pl.Expr] = ["question_id", "cell", pl.col("cell_replicate").alias("replicate")]
-    names = [
-        pl.concat_str("judge", "metric", separator=".").alias("metric"),
-        pl.col("replicate").alias("again"),
-    ]
+    name = pl.concat_str("judge", "metric", separator=".").alias("metric")
+    names = [name, pl.col("replicate").alias("again")]
     numbered = known.with_row_index("number").with_columns(pl.col("number").cast(pl.Int64))
     judged = numbered.select(*of, *names, "number", "status", "value", "reason", "uncalibrated", "model")
     said = pl.col("statements")
@@ -231,10 +202,8 @@ def pack_blocks(tables: JourneyTables) -> Iterator[bytes]:
         waiting = []
         for begin in range(0, count, QUESTIONS_A_BLOCK):
             end = min(begin + QUESTIONS_A_BLOCK, count)
-            own = {
-                name: frame.slice(ends[name][begin], ends[name][end] - ends[name][begin])
-                for name, frame in frames.items()
-            }
+            parts = {name: (at[begin], at[end] - at[begin]) for name, at in ends.items()}
+            own = {name: frame.slice(*parts[name]) for name, frame in frames.items()}
             waiting.append(pool.submit(gzip.compress, _block(own, tables, begin, end), BLOCK_LEVEL, mtime=0))
             if len(waiting) > 3:  # what is packed is small, what is to be packed is not
                 yield waiting.pop(0).result()
@@ -309,12 +278,8 @@ def _pack(rows: pl.DataFrame, n: int) -> bytes:
     rest = rows.join(good.select("_at"), on="_at", how="anti")
     kinds = rest.select("status", "reason").unique(maintain_order=True)
     of = rest.join(kinds.with_row_index("_kind"), on=["status", "reason"], nulls_equal=True)
-    header: dict[str, Any] = {
-        "n": n,
-        "why": kinds.rows(),
-        "missing": of["_at"].to_list(),
-        "of": of["_kind"].to_list(),
-    }
+    header: dict[str, Any] = {"n": n, "why": kinds.rows()}
+    header |= {"missing": of["_at"].to_list(), "of": of["_kind"].to_list()}
     at, values = good["_at"].to_numpy(), good["value"].to_numpy()
     different = np.unique(values)
     if len(different) <= _MOST:
@@ -365,13 +330,8 @@ def packs(
     else:
         folder = hashlib.sha256(" ".join(sums).encode()).hexdigest()[:12]
         files = {f"block-{at}.html": _page(text) for at, text in enumerate(texts)}
-    whole = {
-        **catalogue,
-        "scores": measured,
-        "blocks": sums,
-        "perBlock": QUESTIONS_A_BLOCK,
-        "inside": not files,
-    }
+    own = {"scores": measured, "blocks": sums, "perBlock": QUESTIONS_A_BLOCK, "inside": not files}
+    whole = {**catalogue, **own}
     text = json.dumps(whole, ensure_ascii=False, separators=(",", ":"))
     return ReportPacks({"catalogue": _text(gzip.compress(text.encode(), mtime=0)), **inside}, files, folder)
 
@@ -531,18 +491,13 @@ def catalogue(
     of_ranking = {ranking: cell for cell, ranking in [*rows.rankings.items()][::-1]}
     place = {ranking: at for at, ranking in enumerate(rankings)}
     at_cell = {cell: at for at, cell in enumerate(cells)}
+    deep = depth(data.primary)
     return {
         "study": data.study,
         "metrics": [
             {
-                "name": one.name,
-                "title": one.title,
-                "kind": one.kind,
-                "unit": one.unit,
-                "higher": one.higher_is_better,
-                "worst": one.worst,
-                "ideal": one.ideal,
-                "ofRankings": one.of_rankings,
+                **{name: getattr(one, name) for name in ("name", "title", "kind", "unit", "worst", "ideal")},
+                **{"higher": one.higher_is_better, "ofRankings": one.of_rankings},
             }
             for one in data.metrics
         ],
@@ -555,12 +510,7 @@ def catalogue(
         "questions": _questions(data, rows, disputes),
         "lost": _lost(data, rows, place),
         "steps": [
-            {
-                "name": str(loss),
-                "label": loss.label,
-                "means": legend_of(loss, depth(data.primary)),
-                "try": words,
-            }
+            {**{"name": str(loss), "label": loss.label, "means": legend_of(loss, deep)}, "try": words}
             for loss, words in REMEDIES.items()
         ],
     }
@@ -647,9 +597,5 @@ def _worst(one: HardQuestion, data: ReportData) -> dict[str, Any]:
 
 def _listed(question: Mapping[str, Any], why: str) -> dict[str, Any]:
     text = truncate(question["question"], limits.UNFOUND_CHARACTERS)
-    return {
-        "link": link_of(question["question_id"]),
-        "text": text,
-        "language": question["language"],
-        "why": why,
-    }
+    found = {"link": link_of(question["question_id"]), "text": text}
+    return found | {"language": question["language"], "why": why}

@@ -72,12 +72,7 @@ def no_journeys() -> JourneyRows:
 
 
 def merged(hits: pl.DataFrame) -> pl.DataFrame:
-    """Return the stretches of documents that hold all hits, merged where they overlap.
-
-    >>> hits = pl.DataFrame({"doc_id": ["a", "a", "a"], "start": [0, 5, 20], "end": [10, 15, 30]})
-    >>> merged(hits).rows()
-    [('a', 0, 15), ('a', 20, 30)]
-    """
+    """Return the stretches of documents that hold all hits, merged where they overlap."""
     spans = hits.select("doc_id", "start", "end").unique().sort("doc_id", "start", "end")
     reached = pl.col("end").cum_max().shift(1).over("doc_id")
     begins = (reached.is_null() | (pl.col("start") > reached)).cast(pl.Int64)
@@ -97,11 +92,8 @@ def journey_rows(
     questions: pl.DataFrame,
     question: str | None = None,
 ) -> JourneyRows:
-    """Read the journeys of a study's questions.
-
-    cells: those that were run
-    questions: schema QUESTIONS
-    question: id of the only one to read; None: all
+    """Read the journeys of a study's questions; cells: those that were run; question: the only one to
+    read.
     """
     grid = Grid([study])
     known = [grid.cells[key] for key in cells if key in grid.cells]

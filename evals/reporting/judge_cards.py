@@ -106,12 +106,9 @@ _Line = tuple[CardRow, str, tuple[sections.TableFigure, ...]]  # a metric, what 
 
 @dataclass(frozen=True)
 class Card:
-    """One judge.
+    """One judge; about: its kind and model; kinds: mutations that were tried, with what each does.
 
-    about: its kind and model
-    kinds: mutations that were tried, with what each does
-    costs: of 1,000 cases, in a sentence
-    people: agreement of annotators with it, and with each other
+    costs: of 1,000 cases, in a sentence; people: agreement of annotators with it, and with each other
     """
 
     judge: str
@@ -138,10 +135,8 @@ def judges_section(data: ReportData, charts: Sequence[sections.Chart]) -> sectio
         return None
     blocks: list[sections.Block] = [*charts]
     for card in cards:
-        blocks.append(sections.PageHeading(card.judge, card.about))
-        blocks.append(
-            card.sentence if card.calibrated else sections.PageParagraph(card.sentence, "uncalibrated")
-        )
+        said = card.sentence if card.calibrated else sections.PageParagraph(card.sentence, "uncalibrated")
+        blocks += [sections.PageHeading(card.judge, card.about), said]
         caption, heads = f"Card of the judge {card.judge}", [one[:2] for one in COLUMNS]
         warned = Markup('<span class="uncalibrated">{}</span>')
         rows: list[_Line] = [
@@ -161,10 +156,7 @@ def judges_section(data: ReportData, charts: Sequence[sections.Chart]) -> sectio
 
 
 def _card_table(
-    caption: str,
-    first: str,
-    columns: Sequence[tuple[str, str]],
-    rows: Sequence[_Line],
+    caption: str, first: str, columns: Sequence[tuple[str, str]], rows: Sequence[_Line]
 ) -> sections.Table:
     heads = [sections.Column(title, about=about, is_number=True) for title, about in columns]
     lines = [
@@ -241,11 +233,9 @@ def _title(info: MetricInfo | None, metric: str) -> str:
 def _sentence(rows: Sequence[CardRow]) -> str:
     open_rows = [row.metric for row in rows if not row.calibrated]
     coins = [row.metric for row in rows if row.coin]
-    coin = (
-        f"By the labels that there are, {listed(coins)} {_are(coins)} no better than chance. "
-        if coins
-        else ""
-    )
+    coin = ""
+    if coins:
+        coin = f"By the labels that there are, {listed(coins)} {_are(coins)} no better than chance. "
     if not open_rows:
         return coin + "People have labelled cases of all of its metrics."
     of = "It is" if len(open_rows) == len(rows) else f"{listed(open_rows)} {_are(open_rows)}"
@@ -262,11 +252,8 @@ def _are(names: Sequence[str]) -> str:
 def _first(by_place: ByPlace, metric: str, places: Sequence[_Place]) -> sections.TableFigure:
     rows = [row for place in places if (row := by_place.get((metric, *place))) is not None]
     if places[0][0] in stored_rows.AGREEMENT_MEASURES:
-        rows += [
-            row
-            for (of, measure, part), row in by_place.items()
-            if of == metric and measure == places[0][0] and (part or "").startswith(f"{PEOPLE}.")
-        ]
+        of_people = (place for place in by_place if (place[2] or "").startswith(f"{PEOPLE}."))
+        rows += [by_place[place] for place in of_people if place[:2] == (metric, places[0][0])]
     row = next((one for one in rows if one["value"] is not None), rows[0] if rows else None)
     if row is None:
         agrees = places[0][0] in stored_rows.AGREEMENT_MEASURES
@@ -309,33 +296,24 @@ def _costs(by_place: ByPlace) -> str:
 
     calls, seconds, usd = of("calls"), of("seconds"), of("usd")
     tokens = [found for found in (of("prompt_tokens"), of("completion_tokens")) if found is not None]
-    parts = [
-        *([several(round(calls), "call")] if calls else []),
-        *([several(round(sum(tokens)), "token")] if tokens else []),
-        *(
-            [f"{count(round(seconds)) if seconds >= 10 else number(seconds, 's')} s"]
-            if seconds is not None
-            else []
-        ),
-        *([f"US$\u00a0{usd:.4f}" if usd < 1 else f"US$\u00a0{usd:.2f}"] if usd is not None else []),
-    ]
+    parts = [several(round(calls), "call")] if calls else []
+    parts += [several(round(sum(tokens)), "token")] if tokens else []
+    if seconds is not None:
+        parts.append(f"{count(round(seconds)) if seconds >= 10 else number(seconds, 's')} s")
+    if usd is not None:
+        parts.append(f"US$\u00a0{usd:.4f}" if usd < 1 else f"US$\u00a0{usd:.2f}")
     return f"{several(1000, 'case')}, judged once by all of its metrics: {', '.join(parts)}." if parts else ""
 
 
 def _in_a_line(card: Card) -> str:
     parts = []
     for row in card.rows:
-        figures = dict(zip((title for title, *_ in COLUMNS), row.figures, strict=True))
-        shown = [_auc(figures["AUC"], is_coin=row.coin)] if figures["AUC"].text != MISSING else []
-        shown += [
-            f"{words} {figure.text}"
-            for title, words in (
-                ("Gives a number", "a value for"),
-                ("Changes its mind", "flips"),
-                ("Worse caught", "detects"),
-            )
-            if (figure := figures[title]).text != MISSING
-        ]
+        figures = {
+            title: one for (title, *_), one in zip(COLUMNS, row.figures, strict=True) if one.text != MISSING
+        }
+        words = {"Gives a number": "a value for", "Changes its mind": "flips", "Worse caught": "detects"}
+        shown = [_auc(figures["AUC"], is_coin=row.coin)] if "AUC" in figures else []
+        shown += [f"{said} {figures[title].text}" for title, said in words.items() if title in figures]
         state = f" ({row.state})" if row.state else ""
         parts.append(f"{row.metric}{state}: {', '.join(shown) or 'nothing was measured'}")
     return f"{card.judge}, {card.about}: {'; '.join(parts)}."
@@ -358,11 +336,8 @@ def estimates_section(data: ReportData, labels: Mapping[str, str]) -> sections.P
         title = titles.get(together[0]["metric"], together[0]["metric"])
         blocks += [sections.PageHeading(name), _estimate_sentence(together[0], title)]
         lines = [_line(titles.get(row["metric"], row["metric"]), row) for row in together]
-        blocks.append(
-            sections.Table(
-                f"All cells together, by judge: {name}", _heads("Judge"), lines, style="risk stack"
-            )
-        )
+        caption = f"All cells together, by judge: {name}"
+        blocks.append(sections.Table(caption, _heads("Judge"), lines, style="risk stack"))
         if cells:
             blocks.append(sections.explain("estimated-cells", metric=title))
             lines = [
@@ -386,17 +361,12 @@ def _estimates(data: ReportData) -> Iterator[tuple[str, Sequence[Row], Sequence[
     """Yield a criterion's name, its rows by judge, and those of cells by the judge that saves most."""
     if data.human_estimates is None:
         return
-    for (rubric, criterion), rows in data.human_estimates.group_by(
-        "rubric", "criterion", maintain_order=True
-    ):
-        together = sorted(
-            rows.filter(pl.col("cell").is_null()).iter_rows(named=True),
-            key=lambda row: -(row["saved"] or 0.0),
-        )
-        cells = rows.filter(pl.col("cell").is_not_null() & (pl.col("metric") == together[0]["metric"]))
-        ordered = sorted(
-            cells.iter_rows(named=True), key=lambda row: (-(row["combined"] or -math.inf), row["cell"])
-        )
+    by_criterion = data.human_estimates.group_by("rubric", "criterion", maintain_order=True)
+    for (rubric, criterion), rows in by_criterion:
+        judged = rows.filter(pl.col("cell").is_null()).iter_rows(named=True)
+        together = sorted(judged, key=lambda row: -(row["saved"] or 0.0))
+        cells = rows.drop_nulls("cell").filter(metric=together[0]["metric"]).iter_rows(named=True)
+        ordered = sorted(cells, key=lambda row: (-(row["combined"] or -math.inf), row["cell"]))
         yield metric_name(str(rubric), None if criterion is None else str(criterion)), together, ordered
 
 
@@ -412,15 +382,9 @@ def estimate_json(data: ReportData) -> list[dict[str, Any]]:
     """The metric is None, so that no row looks like a score."""
     if data.human_estimates is None:
         return []
-    return [
-        {
-            **row,
-            "estimate_of": metric_name(row["rubric"], row["criterion"]),
-            "judged_by": row["metric"],
-            "metric": None,
-        }
-        for row in data.human_estimates.iter_rows(named=True)
-    ]
+    rows = data.human_estimates.iter_rows(named=True)
+    names = ((row, metric_name(row["rubric"], row["criterion"])) for row in rows)
+    return [{**row, "estimate_of": of, "judged_by": row["metric"], "metric": None} for row, of in names]
 
 
 def _line(name: str, row: Row) -> tuple[sections.TableFigure, ...]:
@@ -453,11 +417,6 @@ def _behind(row: Row) -> sections.TableFigure:
 
 
 def _estimate_sentence(row: Row, title: str) -> str:
-    """
-    >>> row = {"labels": 60, "items": 200, "judgements": 200, "saved": 23.4, "width": 0.846, "wanted": 0.25}
-    >>> _estimate_sentence({**row, "labels_needed": 90, "combined_low": 2.0}, "Support by small")[:74]
-    'Of 200 answers, people have scored 60. With the 200 judgements by Support '
-    """
     said = f"Of {several(row['items'], 'answer')}, people have scored {count(row['labels'])}."
     if row["combined_low"] is None:
         return f"{said} That is too few for an interval."

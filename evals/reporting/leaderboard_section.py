@@ -46,13 +46,12 @@ def _section(data: ReportData, subset: standings.Subset, *, is_first: bool) -> s
         one.rank is None and primary.name in one.results and not one.is_ceiling(primary)
         for one in subset.standings
     )
-    title, words = "Leaderboard", [f"Every cell below was asked the same {n}."]
+    table, words = leaderboard(data, subset), [f"Every cell below was asked the same {n}."]
     if subset.name != standings.ALL:
-        title = f"Leaderboard on a {subset.name}"
         words = [
             f"Cells are compared on these {n} only; their values here are not those of the table of all "
-            "questions."
         ]
+        words[0] += "questions."
     words.append(sections.explain("ranked", metric=primary.title, direction=direction(primary)))
     words += [sections.explain("unranked", cells=several(unranked, "cell"))] if unranked else []
     if replicates := replicates_sentence(data, subset):
@@ -63,10 +62,10 @@ def _section(data: ReportData, subset: standings.Subset, *, is_first: bool) -> s
         *([settling] if settling else []),
         *ceiling_sentences(data, subset),
     ]
-    blocks.append(leaderboard(data, subset))
+    blocks.append(table)
     is_main = is_first and subset == standings.main_subset(data)
     anchor, short = ("leaderboard", "Leaderboard") if is_main else ("", "")
-    return sections.PageSection(anchor, title, blocks, short, folded=not is_first)
+    return sections.PageSection(anchor, table.caption, blocks, short, folded=not is_first)
 
 
 def direction(metric: MetricInfo) -> str:
@@ -90,16 +89,16 @@ def leaderboard(data: ReportData, subset: standings.Subset) -> sections.Table:
         mark = TAKEN if cell.key == taken else Markup("")
         parts = [_part(getattr(cell, axis), axis, mark) for axis in axes]
         chances = [_known(one.tie_group, str(one.tie_group)), _known(one.p_best, percent(one.p_best))]
-        others = [
+        first, *others = (
             result(one.results.get(metric.name), metric, reasons.get((cell.key, metric.name)))
-            for metric in data.metrics[1:]
-        ]
+            for metric in data.metrics
+        )
         rows.append(
             [
                 _rank(one, data.primary),
                 sections.TableFigure(labels[cell.key], behind=mark),
                 *parts,
-                result(primary, data.primary, reasons.get((cell.key, data.primary.name))),
+                first,
                 sections.TableFigure("", drawn=bars.get(cell.key, Markup(""))),
                 _difference(primary, data.primary, one.rank),
                 *(chances if grouped else []),
@@ -110,10 +109,8 @@ def leaderboard(data: ReportData, subset: standings.Subset) -> sections.Table:
             ]
         )
     unranked = {at: "unranked" for at, one in enumerate(shown) if one.rank is None}
-    rest = left_out(
-        "to keep this file small; the leaderboard in DuckDB holds them",
-        cell=len(subset.standings) - len(shown),
-    )
+    why = "to keep this file small; the leaderboard in DuckDB holds them"
+    rest = left_out(why, cell=len(subset.standings) - len(shown))
     title = "Leaderboard" if subset.name == standings.ALL else f"Leaderboard on a {subset.name}"
     columns = _columns(data, axes, grouped=grouped)
     keys = [(one.cell.key,) for one in shown]
@@ -135,17 +132,13 @@ def _columns(data: ReportData, axes: Sequence[str], *, grouped: bool) -> list[se
     def cost(title: str, unit: str, about: str, style: str = "") -> sections.Column:
         return sections.Column(title, unit, about, is_number=True, style=style, best="low")
 
+    likely = "chance of being the best pipeline on further documents like these"
     chances = [
         sections.Column("Tie group", "", "pipelines tied with the first of their group", True, "more", "low"),
-        sections.Column(
-            "Chance of being best",
-            "",
-            "chance of being the best pipeline on further documents like these",
-            True,
-            best="high",
-        ),
+        sections.Column("Chance of being best", "", likely, is_number=True, best="high"),
     ]
     about = "value less the leader's, on the same questions"
+    price_about = "of the models that write answers, for 1,000 questions; 0 where all runs on this machine"
     return [
         sections.Column("Rank", is_number=True, style="rank", best="low"),
         sections.Column("Cell", style="merged"),
@@ -155,11 +148,7 @@ def _columns(data: ReportData, axes: Sequence[str], *, grouped: bool) -> list[se
         sections.Column("Difference", about=about, is_number=True, best=_best(primary)),
         *(chances if grouped else []),
         sections.Column("Coverage", is_number=True, best="high"),
-        cost(
-            "Price",
-            "US$ / 1,000",
-            "of the models that write answers, for 1,000 questions; 0 where all runs on this machine",
-        ),
+        cost("Price", "US$ / 1,000", price_about),
         cost("Time", "p50, s", "of retrieval and answer together, the median"),
         cost("Time", "p95, s", "of retrieval and answer together, the 95th percentile", "more"),
         *(_metric_column(one, "more" if at >= METRICS else "") for at, one in enumerate(others)),

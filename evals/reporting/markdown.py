@@ -133,10 +133,4 @@ def escape_markdown(text: str) -> str:
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """
-    >>> print(markdown_table(["a"], [["x|y"]]))
-    | a |
-    | --- |
-    | x\\|y |
-    """
     return _lines(head, [[escape_markdown(cell) for cell in row] for row in rows], [False] * len(head))

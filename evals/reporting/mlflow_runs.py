@@ -41,9 +41,8 @@ class MlflowSummary(NamedTuple):
 
 
 def write_to_mlflow(data: ReportData, report: Path, uri: str) -> MlflowSummary:
-    """Write a result; one that is there already is not written again.
+    """Write a result; one that is there already is not written again. report: the HTML report.
 
-    report: the HTML report
     uri: of the tracking server or store, as MLflow takes it: `http://127.0.0.1:5000`, `sqlite:///mlflow.db`
 
     Raises:
@@ -73,10 +72,8 @@ def _write(client: MlflowClient, data: ReportData, report: Path, uri: str) -> Ml
     known = experiment.experiment_id if experiment else client.create_experiment(name)
     table = export_table(data)
     of_result = digest([table.columns, list(map(list, table.rows())), data.verdict.sentences])
-    earlier = client.search_runs(
-        [known], f"tags.`{RESULT}` = '{of_result}' and attributes.status = 'FINISHED'"
-    )
-    if earlier:
+    finished = f"tags.`{RESULT}` = '{of_result}' and attributes.status = 'FINISHED'"
+    if earlier := client.search_runs([known], finished):
         return MlflowSummary(_place(uri, earlier[0]), 0, False)
     recommended = data.verdict.recommended
     tags = {

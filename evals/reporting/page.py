@@ -21,7 +21,6 @@ from markupsafe import Markup
 from rag_assay.evals.reporting import display, limits
 from rag_assay.evals.reporting.answers import verdict_words
 from rag_assay.evals.reporting.data import ReportData
-from rag_assay.evals.reporting.display import breakable, link_of, safe_link
 from rag_assay.evals.reporting.effects import effect_rows
 from rag_assay.evals.reporting.figures.planes import risk_rows
 from rag_assay.evals.reporting.human_ratings import PEOPLE_COLUMNS, people_rows
@@ -81,18 +80,9 @@ def render_sections(sections: Sequence[PageSection]) -> str:
 
 def _render(page: TitledPage, script: str, *, frames: bool = False, **values: Any) -> str:
     style = join_files("styles")
-    html = (
-        templates()
-        .get_template("page.html")
-        .render(
-            page=page,
-            style=Markup(style),  # noqa: S704 -- our own files, no data in them
-            script=Markup(script),  # noqa: S704
-            policy=policy(style, script, frames=frames),
-            **values,
-        )
-    )
-    return display.plain(html)
+    values |= {"page": page, "policy": policy(style, script, frames=frames)}
+    values |= {"style": Markup(style), "script": Markup(script)}  # noqa: S704 -- our own files
+    return display.plain(templates().get_template("page.html").render(values))
 
 
 @cache
@@ -104,20 +94,12 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(
-        number=display.number,
-        quantity=display.quantity,
-        interval=display.interval,
-        percent=display.percent,
-        count=display.count,
-        several=display.several,
-        breakable=breakable,
-        trimmed=display.truncate,
-        safe_link=safe_link,
-        journey_link=link_of,
-        verdict_words=verdict_words,
-        limits=limits,
-        render=lambda name, values: Markup(environment.get_template(name).render(values)),  # noqa: S704
+    names = ("number", "quantity", "interval", "percent", "count", "several", "breakable", "safe_link")
+    environment.globals |= {name: getattr(display, name) for name in names}
+    environment.globals |= {"trimmed": display.truncate, "journey_link": display.link_of}
+    environment.globals |= {"verdict_words": verdict_words, "limits": limits}
+    environment.globals["render"] = lambda name, values: Markup(  # noqa: S704
+        environment.get_template(name).render(values)
     )
     return environment
 
@@ -158,9 +140,8 @@ ESTIMATE_COLUMNS = ("estimate_of", "judged_by", *HUMAN_ESTIMATES)
 
 
 def json_rows(board: pl.DataFrame, others: Iterable[Mapping[str, Any]] = ()) -> str:
-    """Return a leaderboard (`schemas.LEADERBOARD`) as a JSON list.
-
-    others: rows that follow those of the leaderboard; they may have other columns, too
+    """Return a leaderboard (`schemas.LEADERBOARD`) as a JSON list; others: rows that follow, with more
+    columns.
     """
     last = [{name: row.get(name) for name in dict.fromkeys((*COLUMNS, *_further(row)))} for row in others]
     return json.dumps([*board.select(COLUMNS).to_dicts(), *last], indent=1)

@@ -12,14 +12,7 @@ from markupsafe import Markup, escape
 
 from rag_assay.evals.metrics import counts_passages, counts_tokens
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
-from rag_assay.evals.reporting.display import (
-    breakable,
-    interval,
-    number,
-    p_value,
-    truncate,
-    with_sign,
-)
+from rag_assay.evals.reporting.display import breakable, interval, number, p_value, truncate, with_sign
 from rag_assay.evals.reporting.figures.bars import intervals_figure
 from rag_assay.evals.reporting.sections import Column, PageSection, Row, Table, TableFigure, numbers
 from rag_assay.evals.reporting.standings import RankedResult, entries, main_subset

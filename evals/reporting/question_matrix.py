@@ -55,9 +55,8 @@ FOUND = "found"
 
 @dataclass(frozen=True)
 class MatrixFilter:
-    """Which questions a matrix shows, and in which order.
+    """Which questions a matrix shows, and in which order; search: words of the question or its id.
 
-    search: words of the question or its id
     lost: a step (`Loss`) at which the first pipeline lost the question, or FOUND
     is_regression: only questions that are wrong in the first pipeline and right in the second
     by_dispute: the most disputed first, and none without a dispute
@@ -75,11 +74,9 @@ class MatrixFilter:
 
 @dataclass(frozen=True)
 class MatrixCell:
-    """What one pipeline made of one question.
+    """What one pipeline made of one question; value: mean over the replicates; None: `why` says why.
 
-    value: mean over the replicates; None: `why` says why
-    answer: its beginning, of the first replicate
-    status: of the answer, if it is not `ok`
+    answer: its beginning, of the first replicate; status: of the answer, if it is not `ok`
     lost: the step that lost the question, FOUND, or ""
     """
 
@@ -195,33 +192,23 @@ class QuestionMatrix:
         own = pl.DataFrame({"question_id": list(ids)}, schema={"question_id": pl.String})
         asked = own.join(self.questions, on="question_id", maintain_order="left")
         found = self.disputes if wanted.by_dispute else {}
-        return [
-            MatrixRow(
-                row["question_id"],
-                row["question"],
-                row["language"],
-                row["kind"],
-                found.get(row["question_id"]),
-                tuple(
-                    replace(
-                        cells.get((row["question_id"], one), NO_CELL),
-                        lost=lost[one].get(row["question_id"], ""),
-                    )
-                    for one in wanted.pipelines
-                ),
+        rows = []
+        for one, question, language, kind in asked.select(_SHOWN).iter_rows():
+            of_pipelines = tuple(
+                replace(cells.get((one, key), NO_CELL), lost=lost[key].get(one, "")) for key in lost
             )
-            for row in asked.iter_rows(named=True)
-        ]
+            rows.append(MatrixRow(one, question, language, kind, found.get(one), of_pipelines))
+        return rows
 
     def journey(self, question_id: str, pipelines: Sequence[str]) -> dict[str, Any]:
-        """Return what `journey_view.js` shows of a question in some pipelines.
-
-        Returns: `known`, a catalogue of this question alone; `block`, its rows; `measured`, for each pipeline
-            `values` by metric, and `why` there is none: (replicate, status, reason)
+        """Return what `journey_view.js` shows of a question in some pipelines: `known`, a catalogue of this
+        question; `block`, its rows; `measured`, for each pipeline `values` by metric, and `why`: (replicate,
+        status, reason)
         """
         return _read_journey(self, question_id, list(pipelines), self.home)
 
 
+_SHOWN = ("question_id", "question", "language", "kind")
 NO_CELL = MatrixCell(None, "not measured", None, "", "")
 
 
@@ -374,10 +361,7 @@ def _measured(data: ReportData, pipeline: str) -> dict[str, Any]:
     for metric, *reason in bad.select("metric", "replicate", "status", "reason").iter_rows():
         why.setdefault(metric, []).append(reason)
     names = [one.name for one in data.metrics]
-    return {
-        "values": [means.get(name) for name in names],
-        "why": [why.get(name, []) for name in names],
-    }
+    return {"values": [means.get(name) for name in names], "why": [why.get(name, []) for name in names]}
 
 
 LOST_WORDS: Mapping[str, str] = {str(loss): loss.label for loss in Loss} | {FOUND: FOUND}

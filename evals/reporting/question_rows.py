@@ -41,12 +41,10 @@ class DeliveredHit:
 
 @dataclass(frozen=True)
 class Answered:
-    """A question in one replicate of a cell.
+    """A question in one replicate of a cell; answer: a row of `schemas.ANSWERS`; None without a generator.
 
-    answer: a row of `schemas.ANSWERS`; None without a generator
-    scores: rows of `schemas.SCORES`, in the order of the study's metrics
-    judgements: rows of `schemas.JUDGEMENTS` with `judge` and `uncalibrated`, by metric and replicate
-    people: rows of `schemas.HUMAN_SCORES`, by the current wording of the rubrics
+    scores: of `schemas.SCORES`, in the order of the study's metrics; judgements: of `schemas.JUDGEMENTS` with
+    `judge` and `uncalibrated`; people: of `schemas.HUMAN_SCORES`, by the current wording of the rubrics
     """
 
     cell: Cell
@@ -58,9 +56,9 @@ class Answered:
 
 @dataclass(frozen=True)
 class RankingResult:
-    """A question in one ranking, and the cells that read it.
+    """A question in one ranking, and the cells that read it; status, reason: as `schemas.RANKED`; None: not
+    run.
 
-    status, reason: as `schemas.RANKED`; None: not run
     losses: rows of `schemas.LOSSES`, one a piece of evidence
     """
 
@@ -96,12 +94,10 @@ def question_rows(study: Study, question_id: str, home: Home) -> QuestionRows:
         runs = study.runs()
         rankings = [*study.rankings(), *dict.fromkeys(one.ranking for one in runs if not one.reads_ranking)]
         cells = [cell.key for cell in study.cells()]
-        ranked, hits, losses = (
-            _rows(connection, name, rankings, question_id) for name in ("ranked", "hits", "losses")
-        )
-        of_cells = {
-            name: _rows(connection, name, cells, question_id) for name in ("answers", "scores", "judgements")
-        }
+        stored = {"ranked": rankings, "hits": rankings, "losses": rankings}
+        stored |= dict.fromkeys(("answers", "scores", "judgements"), cells)
+        of_cells = {name: _rows(connection, name, keys, question_id) for name, keys in stored.items()}
+        ranked, hits, losses = (of_cells[name] for name in ("ranked", "hits", "losses"))
         open_metrics = uncalibrated_metrics(study, cards_of(connection, study))
         for row in of_cells["judgements"]:
             row["uncalibrated"] = f"{row['judge']}.{row['metric']}" in open_metrics
@@ -131,13 +127,10 @@ def _contexts(store: ArtifactStore, cells: Iterable[Cell], question: Row) -> dic
     for cell in cells:
         answers = store.current("answers", cell.key) if cell.has_contexts else None
         passages = contexts_of(store, answers).get(question["question_id"], ()) if answers else ()
-        found[cell.key] = [
-            DeliveredHit(
-                *(rank, None, one.url or one.chunk, one.start, one.end, one.text),
-                gold=_is_gold(question, one.document, one.start, one.end),
-            )
-            for rank, one in enumerate(passages, 1)
-        ]
+        hits = found[cell.key] = []
+        for rank, one in enumerate(passages, 1):
+            gold = _is_gold(question, one.document, one.start, one.end)
+            hits.append(DeliveredHit(rank, None, one.url or one.chunk, one.start, one.end, one.text, gold))
     return found
 
 
@@ -146,9 +139,8 @@ def _answered(study: Study, cell: Cell, of_cells: Mapping[str, list[Row]]) -> An
     order = {name: place for place, name in enumerate(study.measured)}
 
     def own(table: str, replicate: str = "replicate") -> list[Row]:
-        return [
-            row for row in of_cells[table] if (row["cell"], row[replicate]) == (cell.name, cell.replicate)
-        ]
+        mine = (cell.name, cell.replicate)
+        return [row for row in of_cells[table] if (row["cell"], row[replicate]) == mine]
 
     judged = [
         (order[name], row["replicate"], row)

@@ -25,15 +25,12 @@ _ALIKE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class ScoresOfPeople:
-    """Human ratings and their aggregates.
+    """Human ratings and their aggregates; called: (axis, name) -> its name in a spreadsheet; cells: schema
+    CELLS.
 
-    rubrics: of the study, by name
-    cells: schema CELLS
-    values: schema ANNOTATIONS, a row each answer and criterion, rated or not
-    scores: schema HUMAN_SCORES, valid ones
-    agreement: schema AGREEMENT
-    called: (axis, name) -> its name in a spreadsheet
-    command: starts the annotation
+    values: schema ANNOTATIONS, a row each answer and criterion, rated or not; scores: HUMAN_SCORES, valid
+        ones
+    agreement: schema AGREEMENT; command: starts the annotation
     """
 
     rubrics: Mapping[str, Rubric]
@@ -64,11 +61,9 @@ class ScoresOfPeople:
 
 @dataclass(frozen=True, eq=False)
 class ScoredAnswers:
-    """The answers that have a value by one criterion.
+    """The answers that have a value by one criterion; of: answers of the study that could have one.
 
-    rows: schema ANNOTATIONS with the columns of CELLS beside `key`; a row an answer
-    of: answers of the study that could have one
-    scores: schema HUMAN_SCORES with a value
+    rows: schema ANNOTATIONS with the columns of CELLS beside `key`; scores: schema HUMAN_SCORES with a value
     agreement, minutes: schema AGREEMENT, of the criterion, and of the whole rubric
     """
 
@@ -115,8 +110,4 @@ class ScoredAnswers:
 
 
 def written(value: float) -> str:
-    """
-    >>> written(5.0), written(0.5), written(-1.0)
-    ('5', '0.5', '−1')
-    """
     return f"{value:g}".replace("-", "−")

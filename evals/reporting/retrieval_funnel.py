@@ -74,9 +74,8 @@ class Ranker:
 
 @dataclass(frozen=True)
 class Lost:
-    """Where questions were lost.
+    """Where questions were lost; causes: steps that lost any question, in their order.
 
-    causes: steps that lost any question, in their order
     unfound: questions that no retriever finds, with the words for where they were `lost`, and the `number`
         among the hardest questions, if shown there
     """
@@ -94,10 +93,7 @@ class Lost:
 
 
 def funnel_of(data: ReportData, hardest: Sequence[str]) -> Lost | None:
-    """Count where questions were lost, by ranking; None where no ranking has kept it.
-
-    hardest: ids of the questions in the section of the hardest ones, in its order
-    """
+    """Count where questions were lost, by ranking; hardest: ids in the order of the hardest ones."""
     k = depth(data.primary)
     fates: dict[str, dict[str, Loss | None]] = {}
     for key, question, loss in fates_of(data.losses, data.questions, k).iter_rows():
@@ -108,9 +104,8 @@ def funnel_of(data: ReportData, hardest: Sequence[str]) -> Lost | None:
     cells = _rankings(data, fates)
     of = {cell.key: fates.get(cell.key, {}) for cell in cells}
     axes = [axis for axis in RANKING_AXES if len({getattr(cell, axis) for cell in cells}) > 1]
-    rankers = [
-        _ranker(cell.label(axes or ("chunking", "retriever")), of[cell.key], questions) for cell in cells
-    ]
+    shown = axes or ("chunking", "retriever")
+    rankers = [_ranker(cell.label(shown), of[cell.key], questions) for cell in cells]
     rankers.sort(key=lambda ranker: (-ranker.found, ranker.label))
     causes = tuple(loss for loss in Loss if any(ranker.lost.get(loss) for ranker in rankers))
     unfound = []
@@ -133,18 +128,14 @@ def lost_section(data: ReportData, hardest: Sequence[str]) -> PageSection | None
     for one in found.rankers[: limits.LEADERBOARD_ROWS]:
         row: list[str | TableFigure] = [one.label]
         row.append(TableFigure(count(one.found), (percent(one.found / found.n),), sort=one.found))
-        for cause in found.causes:
-            n = one.lost.get(cause, 0)
-            row.append(
-                TableFigure(count(n), sort=n, style="most" if n and n == one.most else "" if n else "none")
-            )
+        for n in (one.lost.get(cause, 0) for cause in found.causes):
+            style = "most" if n and n == one.most else "" if n else "none"
+            row.append(TableFigure(count(n), sort=n, style=style))
         if found.any_failed:
             row.append(TableFigure(count(one.failed), sort=one.failed, style="low" if one.failed else "none"))
         rows.append(row)
-    columns = [
-        Column("Ranking", style="cell"),
-        *numbers("Found", *(one.label.capitalize() for one in found.causes)),
-    ]
+    columns = [Column("Ranking", style="cell"), *numbers("Found")]
+    columns += numbers(*(one.label.capitalize() for one in found.causes))
     columns += numbers("Failed") if found.any_failed else []
     rest = left_out("the table `losses` in DuckDB holds them", ranking=len(found.rankers) - len(rows))
     blocks: list[Block] = [
@@ -173,13 +164,7 @@ def _listed(one: Mapping[str, Any]) -> Markup:
 
 
 def depth(metric: MetricInfo) -> int:
-    """Return how many passages count: the metric's own depth, or 10.
-
-    >>> depth(MetricInfo("ndcg@5", "", "retrieval", True, (0, 1), "", ""))
-    5
-    >>> depth(MetricInfo("rouge_l", "", "answer", True, (0, 1), "", ""))
-    10
-    """
+    """Return how many passages count: the metric's own depth, or 10."""
     found = _DEPTH.search(metric.name)
     return int(found[1]) if found else FIRST
 
@@ -276,11 +261,9 @@ def _introduction(k: int, causes: Sequence[Loss]) -> str:
         "evidence that it needs; every other question is counted once, at the step that lost it. A row's "
         "largest loss is in bold."
     )
-    return (
-        f"{sentences} Causes without a column lost no question: {listed(unused, len(unused))}."
-        if unused
-        else sentences
-    )
+    if not unused:
+        return sentences
+    return f"{sentences} Causes without a column lost no question: {listed(unused, len(unused))}."
 
 
 def _summary(
@@ -295,12 +278,9 @@ def _summary(
     cut = sum(bool(cause) and cause <= early for cause in causes) - nowhere
     why = {"no document holds the evidence": nowhere, "every chunking cuts it": cut}
     clauses = [(clause, n) for clause, n in why.items() if n]
-    if len(clauses) == 1:
-        reasons = f", because {clauses[0][0]}"
-    else:
-        reasons = (
-            ": " + " and ".join(f"{count(n)} because {clause}" for clause, n in clauses) if clauses else ""
-        )
+    reasons = f", because {clauses[0][0]}" if clauses else ""
+    if len(clauses) > 1:
+        reasons = ": " + " and ".join(f"{count(n)} because {clause}" for clause, n in clauses)
     how_many = f"{count(nowhere + cut)} {_is(nowhere + cut)} lost" if clauses else "none is lost"
     never = f"{several(unfound, 'question')} {_is(unfound)} found by no retriever."
     return (

@@ -42,26 +42,14 @@ if TYPE_CHECKING:
 SHOWN_RANKS = 3  # cells whose hits the report can show
 SHOWN_HITS = 5  # of a question
 LIBRARIES = (
-    "dagster",
-    "duckdb",
-    "lancedb",
-    "litellm",
-    "ragas",
-    "rank-bm25",
-    "scrapy",
-    "sentence-transformers",
-    "torch",
-    "trafilatura",
+    *("dagster", "duckdb", "lancedb", "litellm", "ragas", "rank-bm25", "scrapy"),
+    *("sentence-transformers", "torch", "trafilatura"),
 )
 
 
 @on_whole_database
 def board_data(study: Study, home: Home) -> ReportData:
-    """Gather verdict and leaderboard; of scores the first metric and seconds, of answers status and price.
-
-    Raises:
-        InputError: the study has not been run, or its files have changed since then.
-    """
+    """Gather verdict and leaderboard; of scores the first metric and seconds, of answers status and price."""
     result = stored_result(study, home, as_run=True)
     study, store, board = result.study, result.store, result.board
     primary = primary_of(study.measured, board["metric"])
@@ -84,11 +72,7 @@ def board_data(study: Study, home: Home) -> ReportData:
 def report_data(
     study: Study, home: Home, notes: tuple[str, ...] = (), *, with_hits: bool = True
 ) -> ReportData:
-    """Gather all that the report shows; with_hits: also what rankings found, with texts.
-
-    Raises:
-        InputError: the study has not been run, or its files have changed since then.
-    """
+    """Gather all that the report shows; with_hits: also what rankings found, with texts."""
     result = stored_result(study, home, as_run=True)
     study, store, board = result.study, result.store, result.board
     grid, cells = Grid([study]), _run_cells(board)
@@ -100,6 +84,8 @@ def report_data(
     people = stored_rows.stored_people(study, store)
     facts = study_facts(study, store)
     common = _common(result, facts, home, frames)
+    judged = frames["judgements"]
+    pairs = stored_rows.stored_pairs(study, people, judged, store) if study.judges else None
     return ReportData(
         **{**common, "notes": (*common["notes"], *notes)},
         hits=hits,
@@ -108,9 +94,7 @@ def report_data(
         versions=_versions(study),
         journey=journey,
         people=people,
-        judge_pairs=stored_rows.stored_pairs(study, people, frames["judgements"], store)
-        if study.judges
-        else None,
+        judge_pairs=pairs,
         provenance=provenance(study, [one.digest for one in facts.corpus], board),
     )
 
@@ -200,28 +184,18 @@ def _hits(
     frames = [_contexts(grid.cells[key], store) for key in sorted(leading) if grid.cells[key].has_contexts]
     for key in sorted(key for key in leading if grid.cells[key].reads_ranking):
         cell = grid.cells[key]
-        hits = stored_rows.select_rows(
-            connection,
-            "SELECT * FROM current_hits WHERE ranking = ? AND rank <= ?",
-            [cell.ranking, SHOWN_HITS],
-            HITS,
-        )
+        sql = "SELECT * FROM current_hits WHERE ranking = ? AND rank <= ?"
+        hits = stored_rows.select_rows(connection, sql, [cell.ranking, SHOWN_HITS], HITS)
         index = store.current("indexes", grid.index_key(cell))
         assert index is not None  # noqa: S101 -- the cell was scored
         folder = store.folder("indexes", index.identity)
         opened = indexes.setdefault(index.identity, OpenIndex(folder))
         known = opened.spans.rows if len(hits) else {}
-        texts = pl.Series(
-            "text",
-            (
-                [
-                    opened.passage(doc_id, start, end) if doc_id in known else None
-                    for doc_id, start, end in hits.select("doc_id", "start", "end").iter_rows()
-                ]
-            ),
-            dtype=pl.String,
-        )
-        frames.append(hits.with_columns(texts, pl.lit(key).alias("cell")))
+        texts = [
+            opened.passage(doc_id, start, end) if doc_id in known else None
+            for doc_id, start, end in hits.select("doc_id", "start", "end").iter_rows()
+        ]
+        frames.append(hits.with_columns(pl.Series("text", texts, pl.String), cell=pl.lit(key)))
     schema = {**HITS, "text": pl.String, "cell": pl.String}
     hits = pl.concat(frames) if frames else pl.DataFrame(schema=schema)
     titles = stored_rows.stored_documents(study, store, set(hits["doc_id"]), ("doc_id", "url", "title"))
@@ -252,12 +226,11 @@ def _metric_infos(study: Study, primary: str, open_metrics: frozenset[str]) -> t
     """The metric that ranks comes first; uncalibrated ones say so in their title."""
     found = []
     for metric in map(study.metric, study.measured):
-        names = ("name", "kind", "higher_is_better", "bounds", "unit", "explanation", "sees")
-        title = (
-            f"{metric.title} ({stored_rows.UNCALIBRATED})" if metric.name in open_metrics else metric.title
-        )
+        names = ("name", "title", "kind", "higher_is_better", "bounds", "unit", "explanation", "sees")
         facts: dict[str, Any] = {name: getattr(metric, name) for name in names}
-        found.append(MetricInfo(**facts, title=title, of_rankings=metric.reads <= OF_RANKING))
+        if metric.name in open_metrics:
+            facts["title"] += f" ({stored_rows.UNCALIBRATED})"
+        found.append(MetricInfo(**facts, of_rankings=metric.reads <= OF_RANKING))
     return tuple(sorted(found, key=lambda metric: metric.name != primary))
 
 

@@ -66,19 +66,10 @@ def left_out_section(data: ReportData) -> PageSection | None:
         columns = [Column("Cell"), Column("Why"), *(numbers("Rung") if raced else []), *numbers("Asked")]
         then = ("Less the leader then", f"Less the winner, {first}", "Chance to be better")
         columns += numbers(*then) if raced else []
-        rows = [
-            _row(row, behind.get(_short(row)), labels[row["cell"]], metric, raced=raced)
-            for row in gone[:MOST]
-        ]
-        blocks.append(
-            Table(
-                "What the search left out",
-                columns,
-                rows,
-                omitted(IN_ROWS, cell=len(gone) - len(rows)),
-                "stack",
-            )
-        )
+        found = ((row, behind.get(_short(row)), labels[row["cell"]]) for row in gone[:MOST])
+        rows = [_row(*one, metric, raced=raced) for one in found]
+        rest = omitted(IN_ROWS, cell=len(gone) - len(rows))
+        blocks.append(Table("What the search left out", columns, rows, rest, "stack"))
     return section("left-out", blocks)
 
 
@@ -115,15 +106,9 @@ def what_was_missed(data: ReportData) -> Regret:
     mine = data.values.filter((pl.col("cell") == winner) & (pl.col("metric") == metric.name))
     leading = mine.drop_nulls("value").select("question_id", "value")
     values["the winner"] = dict(leading.iter_rows())
-    return regret_of(
-        gone,
-        "the winner",
-        values,
-        data.seed,
-        data.clusters,
-        higher_is_better=metric.higher_is_better,
-        comparisons=racing * max(len(record.looks), 1),
-    )
+    better, comparisons = metric.higher_is_better, racing * max(len(record.looks), 1)
+    who, drawn = "the winner", data.clusters
+    return regret_of(gone, who, values, data.seed, drawn, higher_is_better=better, comparisons=comparisons)
 
 
 def left_out_sentences(data: ReportData) -> tuple[str, ...]:
@@ -139,15 +124,10 @@ def left_out_sentences(data: ReportData) -> tuple[str, ...]:
     spared = record.spared
     if gone and spared.of_evaluations:
         share = percent(spared.evaluations / spared.of_evaluations)
-        asked = (
-            f"Of {count(spared.of_evaluations)} pairs of a cell and a question, "
-            f"{count(spared.evaluations)} were run ({share})"
-        )
-        rest = [
-            f"{count(round(amount))} {unit}"
-            for amount, unit in ((spared.calls, "calls"), (spared.tokens, "tokens"))
-            if amount
-        ]
+        asked = f"Of {count(spared.of_evaluations)} pairs of a cell and a question, "
+        asked += f"{count(spared.evaluations)} were run ({share})"
+        amounts = {"calls": spared.calls, "tokens": spared.tokens}
+        rest = [f"{count(round(amount))} {unit}" for unit, amount in amounts.items() if amount]
         rest += [f"US$ {spared.usd:.2f}"] if spared.usd else []
         found.append(asked + (f"; not spent are at most {', '.join(rest)}." if rest else "."))
     return tuple(found)
@@ -228,16 +208,11 @@ def left_out_rows(data: ReportData) -> list[dict[str, Any]]:
     rows = []
     for row in left_out(record.rows):
         one = behind.get(_short(row))
-        rows.append(
-            {
-                **{key: value for key, value in row.items() if key not in {"study", "low", "high"}},
-                "left_out_by": row["method"],
-                "difference_low": row["low"],
-                "difference_high": row["high"],
-                "behind_winner": one.difference if one else None,
-                "behind_winner_low": one.low if one else None,
-                "behind_winner_high": one.high if one else None,
-                "chance_of_better": one.chance if one else None,
-            }
-        )
+        stored = {key: value for key, value in row.items() if key not in {"study", "low", "high"}}
+        stored |= {"left_out_by": row["method"], "difference_low": row["low"], "difference_high": row["high"]}
+        lost = {
+            **{"behind_winner": "difference", "behind_winner_low": "low", "behind_winner_high": "high"},
+            "chance_of_better": "chance",
+        }
+        rows.append(stored | {name: getattr(one, field, None) for name, field in lost.items()})
     return rows

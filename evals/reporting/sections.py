@@ -26,12 +26,10 @@ def mark(standing: Standing | None, language: Language = "en") -> Markup:
 
 @dataclass(frozen=True)
 class TableFigure:
-    """A figure of a table.
+    """A figure of a table; small: lines below it; why: why there is no value, else a tooltip.
 
-    small: lines below it
-    why: why there is no value; else a tooltip
-    sort: number that the page sorts it by; NaN: last
-    style: class; drawn: a small chart above it; behind: a mark after it
+    sort: number that the page sorts it by; style: class; drawn: a small chart above it; behind: a mark after
+        it
     """
 
     text: str
@@ -49,12 +47,9 @@ def missing(why: str) -> TableFigure:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table.
+    """A column of a table; about: tooltip; style: class; renderers of text leave out `PAGE_ONLY`.
 
-    about: tooltip
-    style: class of the column; renderers of text leave out `PAGE_ONLY`
-    best: which of its numbers are best, "high" or "low"
-    is_axis: rows can be filtered by it
+    best: which of its numbers are best, "high" or "low"; is_axis: rows can be filtered by it
     """
 
     title: str
@@ -76,14 +71,11 @@ Row: TypeAlias = Sequence[str | TableFigure]
 
 @dataclass(frozen=True)
 class Table:
-    """A table; texts are escaped but those that are `Markup`.
+    """A table; texts are escaped but those that are `Markup`; caption: its accessible name; rest: what is
+    not shown.
 
-    caption: its accessible name
-    rest: what is not shown
-    anchor: of a chart, which shows its caption as a title
-    foot: rows below; name: index of the column that names a row
-    row_styles: index of a row -> its class
-    row_pipelines: keys of each row's pipelines, which a page marks wherever they stand
+    anchor: of a chart, which shows its caption as a title; foot: rows below; name: column that names a row
+    row_styles: index of a row -> its class; row_pipelines: keys of each row's pipelines
     """
 
     kind: ClassVar[str] = "table"
@@ -196,11 +188,9 @@ Shape = Literal["disc", "ring", "diamond", "cross"]
 
 @dataclass(frozen=True)
 class Point:
-    """A mark at a place in percent, y from the top.
+    """A mark at a place in percent, y from the top; number: as in the list below the chart.
 
-    number: as in the list below the chart
-    label: where the number is written, in pixels from the point
-    low, high: ends of its vertical interval
+    label: where the number is written, in pixels from the point; low, high: ends of its vertical interval
     style: of its line, if it is on one
     """
 
@@ -218,10 +208,8 @@ class Point:
 
 @dataclass(frozen=True)
 class PlotLine:
-    """A line in percent, y from the top, in one of the styles of `figures/planes.py`.
-
-    label: in the list below the chart; lines: further lines there
-    number: at a place of it
+    """A line in percent, y from the top; label, lines: in the list below the chart; number: at a place of
+    it.
     """
 
     points: str
@@ -234,13 +222,10 @@ class PlotLine:
 
 @dataclass(frozen=True)
 class Plane:
-    """A chart of two scales.
+    """A chart of two scales; x_title, y_title: with the unit; key: shape -> meaning.
 
-    x_title, y_title: with the unit
-    key: shape -> meaning
-    table: the values, to be read without the chart
+    table: the values, to be read without the chart; below: where the numbers are, for those who do not see it
     diagonal: what chance would be; makes it a square of two shares
-    below: says to those who do not see it where the numbers are
     """
 
     kind: ClassVar[str] = "plane"
@@ -309,10 +294,6 @@ def section(
 
 
 def plain_text(text: str) -> str:
-    """
-    >>> plain_text(mark("tied") + "0.5")
-    '≈ 0.5'
-    """
     return text.striptags() if isinstance(text, Markup) else text
 
 

@@ -43,12 +43,8 @@ from rag_assay.warehouse.tables import on_whole_database
 
 @dataclass(frozen=True)
 class StoredResult:
-    """study: as it was run
-
-    store: resolves keys as they were at that run
-    board: its leaderboard (schemas.LEADERBOARD)
-    verdicts: its verdict, one row (schemas.VERDICTS)
-    note: says that the study file has changed since, if so
+    """The study as it was run; store: resolves keys as they were at that run; note: that the study file has
+    changed.
     """
 
     study: Study
@@ -139,11 +135,7 @@ def _leaderboard(study: Study, store: PinnedArtifacts) -> tuple[pl.DataFrame, pl
 
 
 def refuse_changed(study: Study, store: ArtifactStore, board: pl.DataFrame) -> None:
-    """Refuse to show results under names that mean something else now.
-
-    Raises:
-        InputError: the file has changed since it was run, or another study that shares its names was.
-    """
+    """Refuse to show results under names that mean something else now, by an InputError."""
     grid = Grid([study])
     changed = _changed(grid, study, store, board)
     again = f"; run `assay run {study.path}` first, which computes only what is new"

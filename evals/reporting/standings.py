@@ -34,10 +34,6 @@ class LeaderboardCell:
     generator: str | None
 
     def label(self, axes: Iterable[str]) -> str:
-        """
-        >>> LeaderboardCell("c.t.e.r.g", "t", "e", "r", None).label(["chunking", "retriever", "generator"])
-        't · r'
-        """
         return " · ".join(part for axis in axes if (part := getattr(self, axis))) or self.key
 
 
@@ -101,12 +97,9 @@ class Result:
 
 @dataclass(frozen=True)
 class CellStanding:
-    """A cell of a subset.
+    """A cell of a subset; rank: by the primary metric; p_best: chance of being best.
 
-    rank: by the primary metric
-    answered: share of the questions that its generator dealt with
-    tie_group: of cells that are tied with its first
-    p_best: chance of being best
+    answered: share of the questions that its generator dealt with; tie_group: of cells tied with its first
     """
 
     cell: LeaderboardCell
@@ -325,10 +318,8 @@ class Values(NamedTuple):
     table: Floats
 
     def along(self, *axes: str) -> tuple[Crossing, Floats] | None:
-        """Return the levels of these axes in equal contexts, and the values.
-
-        The values have the shape (questions, contexts, …levels of each axis). None where cells meet in no
-        context, or lack an axis.
+        """Return the levels of these axes in equal contexts, and the values, of shape (questions, contexts,
+        …levels of each axis); None where cells meet in no context, or lack an axis.
         """
         if not set(axes) <= set(self.axes):
             return None
@@ -350,8 +341,8 @@ class Values(NamedTuple):
 def values_of(data: ReportData, subset: Subset, metric: MetricInfo) -> Values | None:
     """Return the values of a metric in comparable cells; None where there are none.
 
-    Cells without enough values or answers are left out, and those that read no ranking. A metric of rankings
-    cannot differ by generator: cells of one ranking are one there.
+    Cells without enough values or answers are left out, and those that read no ranking; of a metric of
+    rankings cells of one ranking are one.
     """
     of_rankings = metric.of_rankings or metric.kind == "retrieval"
     axes = tuple(axis for axis in AXES if axis != "generator" or not of_rankings)

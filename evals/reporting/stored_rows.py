@@ -149,9 +149,8 @@ def uncalibrated_metrics(study: Study, cards: pl.DataFrame) -> frozenset[str]:
 def running_rows(
     connection: duckdb.DuckDBPyConnection, cells: list[str], metrics: list[str]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return scores of some metrics, status and costs of answers; other columns are NULL.
-
-    Schemas: SCORES and ANSWERS with OF_CELL, for `evals.metrics.running_costs`.
+    """Return SCORES of some metrics, and status and costs of ANSWERS, with OF_CELL; other columns are
+    NULL.
     """
     scores = "SELECT question_id, metric, status, value, reason, cell, replicate FROM current_scores "
     scores += "WHERE list_contains(?, cell) AND list_contains(?, metric)"
@@ -215,8 +214,7 @@ PAIRS: schemas.Schema = {
 def stored_pairs(
     study: Study, people: ScoresOfPeople | None, judgements: pl.DataFrame, store: ArtifactStore
 ) -> pl.DataFrame:
-    """Return cases with a judge's value and a label or rating (PAIRS), where a card compares as many.
-
+    """Return cases with a judge's value and a label or rating (PAIRS), where a card compares as many;
     judgements: schema JUDGEMENTS with `judge`, `cell` and `cell_replicate`
     """
     from rag_assay.evals.judge_calibration.card import scored_by
@@ -234,8 +232,7 @@ def stored_pairs(
 def _scored(
     name: str, judge: Judge, rated: list[Rated], judgements: pl.DataFrame, people: ScoresOfPeople
 ) -> Iterator[dict[str, Any]]:
-    from rag_assay.evals.judge_calibration import human_agreement
-    from rag_assay.evals.judge_calibration.card import good_side, judged_cases
+    from rag_assay.evals.judge_calibration.card import FEWEST, good_side, judged_cases
 
     keys = people.cells.select("key", "cell", cell_replicate="replicate")
     questions = {question for one in rated for _, question in one.values}
@@ -245,7 +242,7 @@ def _scored(
     for row in wanted.iter_rows(named=True):
         of_cells.setdefault(row["key"], []).append(row)
     for metric, one, cases in judged_cases(judge, of_cells, rated):
-        if len(cases) >= human_agreement.FEWEST:
+        if len(cases) >= FEWEST:
             for case in cases:
                 value = case.value if metric.higher_is_better else -case.value
                 good = good_side(case.score, one.criterion)

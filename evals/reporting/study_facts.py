@@ -31,9 +31,8 @@ _UNUSABLE = {Status.PARSE_FAILED: "gave no text", Status.TRUNCATED: "were cut"}
 
 @dataclass(frozen=True)
 class StudyFacts:
-    """What the stages of a study have stored about it.
+    """What the stages of a study have stored about it; planned: how many cells the study has.
 
-    planned: how many cells the study has
     recipes: name of a retriever, embedder, generator or judge -> its recipe as YAML, with what was tuned
     warnings: a sentence for each check that failed, and for what else a reader must know
     """
@@ -90,22 +89,13 @@ def _chunking_facts(study: Study, store: ArtifactStore) -> list[ChunkingFacts]:
     found = []
     for name, chunking in study.chunkings.items():
         meta = _meta(store.current("chunks", f"{study.corpus.name}.{name}"))
-        long = [
-            _meta(store.current("embeddings", f"{study.corpus.name}.{name}.{e}")).get("too_long", 0)
-            for e in study.embedders
-        ]
+        keys = (f"{study.corpus.name}.{name}.{embedder}" for embedder in study.embedders)
+        long = [_meta(store.current("embeddings", key)).get("too_long", 0) for key in keys]
         if meta:
-            found.append(
-                ChunkingFacts(
-                    name=name,
-                    recipe=_yaml(as_written(chunking.chunker)),
-                    chunks=meta["chunks"],
-                    mean_tokens=meta["tokens_mean"],
-                    median_tokens=meta["tokens_median"],
-                    max_tokens=meta["tokens_max"],
-                    too_long=max(long, default=0),
-                )
-            )
+            recipe = _yaml(as_written(chunking.chunker))
+            names = ("chunks", "tokens_mean", "tokens_median", "tokens_max")
+            counts: list[Any] = [*(meta[one] for one in names), max(long, default=0)]
+            found.append(ChunkingFacts(name, recipe, *counts))
     return found
 
 
@@ -127,9 +117,8 @@ def _recipes(study: Study, grid: Grid, store: ArtifactStore) -> dict[str, str]:
         gate = _meta(store.current("answers", key)).get("gate")
         if gate:
             cell = grid.cells[key]
-            recipes[cell.generator] += (
-                f"\n# {cell.chunking}, {cell.embedder}, {cell.retriever}: {_gate(gate)}"
-            )
+            place = f"{cell.chunking}, {cell.embedder}, {cell.retriever}"
+            recipes[cell.generator] += f"\n# {place}: {_gate(gate)}"
     return recipes
 
 
@@ -183,14 +172,8 @@ def _warnings(study: Study, grid: Grid, store: ArtifactStore) -> list[str]:
     rankings = {key: _meta(store.current("rankings", key)) for key in study.rankings()}
     answers = {key: _meta(store.current("answers", key)) for key in grid.answered()}
     timed = [*_several_machines("rankings", rankings), *_several_machines("answers", answers)]
-    return [
-        *found,
-        *_stood_in(rankings),
-        *_busy(rankings),
-        *timed,
-        *_of_sheets(study),
-        *_unusable(study, store),
-    ]
+    found += [*_stood_in(rankings), *_busy(rankings), *timed]
+    return [*found, *_of_sheets(study), *_unusable(study, store)]
 
 
 def _of_sheets(study: Study) -> list[str]:
@@ -220,11 +203,8 @@ def _unusable(study: Study, store: ArtifactStore) -> list[str]:
 def _stood_in(rankings: dict[str, dict[str, Any]]) -> list[str]:
     found = []
     for key, meta in rankings.items():
-        counts = {
-            status: n
-            for status, n in meta.get("understanding", {}).items()
-            if status.split(": ")[1] in STATUSES
-        }
+        known = meta.get("understanding", {}).items()
+        counts = {status: n for status, n in known if status.split(": ")[1] in STATUSES}
         if counts:
             listed = ", ".join(f"{status} ({n})" for status, n in counts.items())
             found.append(f"rankings of {key}: rules stood in where a model's output was of no use: {listed}")
@@ -268,10 +248,6 @@ def provenance(study: Study, digests: Sequence[str | None], board: pl.DataFrame)
 
 
 def command(study: str, cell: str) -> str:
-    """
-    >>> command("demo", "tokens-128.minilm.bm25.quote")
-    'assay run demo --cells tokens-128.minilm.bm25.quote'
-    """
     return shlex.join(["assay", "run", study, "--cells", cell])
 
 

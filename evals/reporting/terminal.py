@@ -116,10 +116,8 @@ def _table(data: ReportData, standings: Sequence[CellStanding], width: int) -> t
         table.add_column(_text(heading), justify="right", overflow="fold", width=least)
     table.add_column("coverage", justify="right", no_wrap=True)
     signs = [SIGNS.get(_standing(one.results.get(primary.name)), "") for one in standings]
-    ranks = [
-        MISSING if one.rank is None else f"{sign}{one.rank}"
-        for one, sign in zip(standings, signs, strict=True)
-    ]
+    signed = zip(standings, signs, strict=True)
+    ranks = [MISSING if one.rank is None else f"{sign}{one.rank}" for one, sign in signed]
     shown = [*(parts.values() if is_split else [names]), *(values for *_, values in metrics)]
     shares = [percent(one.coverage(primary)) for one in standings]
     for row in zip(ranks, *shown, shares, strict=True):
@@ -141,9 +139,8 @@ def _value(result: Result | None, metric: MetricInfo) -> str:
 
 def _footnotes(data: ReportData, subset: Subset, metrics: int, rows: int) -> list[str]:
     lines = []
-    if any(
-        not result.covered for standing in subset.standings[:rows] for result in standing.results.values()
-    ):
+    results = (result for one in subset.standings[:rows] for result in one.results.values())
+    if not all(result.covered for result in results):
         lines.append(
             "† coverage below 98 %: no rank; {worst–best case} in place of the interval. – no value."
         )

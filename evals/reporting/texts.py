@@ -36,11 +36,7 @@ def read_texts(group: str, name: str = "templates/texts.yaml", package: str = RE
 
 
 def words_in(texts: Texts, language: Language) -> Words:
-    """Return what looks up texts in a language.
-
-    >>> words_in({"n": ("{n} pages", "{n} Seiten")}, "de")("n", n=3)
-    '3 Seiten'
-    """
+    """Return what looks up texts in a language."""
     return partial(_text, texts, get_args(Language).index(language))
 
 
@@ -70,11 +66,7 @@ def metric_title(title: str, language: Language) -> str:
 
 
 def several(words: Words, name: str, n: int, **values: object) -> str:
-    """Return the text that counts things; that of one thing is called ``name_1``.
-
-    >>> several(words_in({"p": ("{n} pages", "{n} Seiten"), "p_1": ("1 page", "1 Seite")}, "en"), "p", 1)
-    '1 page'
-    """
+    """Return the text that counts things; that of one thing is called ``name_1``."""
     return words(f"{name}_1" if n == 1 else name, n=count(n), **values)
 
 

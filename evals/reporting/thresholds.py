@@ -49,16 +49,10 @@ class MetricGate:
         """
         end = {"value": "", "low": " (lower end)", "high": " (upper end)"}[self.on]
         bound = "at least" if self.higher_is_better else "at most"
-        return (
-            f"{self.metric}{end} of {self.cell or 'the leader'} is {bound} {quantity(self.limit, self.unit)}"
-        )
+        limit = quantity(self.limit, self.unit)
+        return f"{self.metric}{end} of {self.cell or 'the leader'} is {bound} {limit}"
 
     def holds(self, value: float) -> bool:
-        """
-        >>> latency = MetricGate("latency", 2.0, higher_is_better=False)
-        >>> latency.holds(2.0), MetricGate("mrr@10", 0.5).holds(0.499)
-        (True, False)
-        """
         return value >= self.limit if self.higher_is_better else value <= self.limit
 
 
@@ -84,11 +78,7 @@ class GateResult:
 
 
 def read_gates(written: Sequence[str], study: Study) -> tuple[MetricGate, ...]:
-    """Read `METRIC=VALUE` or `METRIC@CELL:low=VALUE`.
-
-    Raises:
-        InputError: all that cannot be read or name an unknown metric or cell.
-    """
+    """Read `METRIC=VALUE` or `METRIC@CELL:low=VALUE`; InputError: all that cannot be read or is unknown."""
     findings: list[str] = []
     gates = []
     for text in dict.fromkeys(written):
@@ -192,16 +182,11 @@ def _result(gate: MetricGate, board: pl.DataFrame, scores: pl.DataFrame, leader:
 
 
 def _why(cell: str, metric: str, scores: pl.DataFrame) -> str:
-    missing = scores.filter(
-        (pl.col("cell") == cell) & (pl.col("metric") == metric) & pl.col("value").is_null()
-    )
+    missing = scores.filter(pl.col("value").is_null(), cell=cell, metric=metric)
     if missing.is_empty():
         return ": it was not run, for what it needs failed"
-    found: Mapping[str, Any] = (
-        missing.group_by("status", "reason")
-        .len()
-        .sort(["len", "status", "reason"], descending=[True, False, False])
-        .row(0, named=True)
-    )
+    counts = missing.group_by("status", "reason").len()
+    order = counts.sort(["len", "status", "reason"], descending=[True, False, False])
+    found: Mapping[str, Any] = order.row(0, named=True)
     reason = f": {truncate(found['reason'], REASON)}" if found["reason"] else ""
     return f" ({found['len']} × {found['status']}{reason})"

@@ -24,9 +24,8 @@ ANSWERING = "answer"
 
 @dataclass(frozen=True)
 class Failures:
-    """The most frequent failures; rows: in all; unrated: scores that wait for a human rating
-
-    shown: cell, status, reason, how many `rows`, and in which `metrics`; `answer` is the answer itself
+    """The most frequent failures; rows: in all; unrated: scores that wait for a human rating; shown: cell,
+    status, reason, how many `rows`, and in which `metrics`; `answer` is the answer itself
     """
 
     shown: tuple[Mapping[str, Any], ...]

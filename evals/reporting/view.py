@@ -110,11 +110,7 @@ def fronts_of(data: ReportData, at_length: Contexts | None) -> tuple[Front, ...]
 
 
 def _sections(
-    data: ReportData,
-    found: Sequence[RankedResult],
-    cells: Sequence[str],
-    hard: Hardest,
-    followed: Journeys,
+    data: ReportData, found: Sequence[RankedResult], cells: Sequence[str], hard: Hardest, followed: Journeys
 ) -> list[PageSection | None]:
     main, labels = main_subset(data), cell_labels(data)
     at_length = contexts(data)
@@ -139,7 +135,7 @@ def _sections(
         estimates_section(data, labels),
         judges_section(data, charts),
         groups_section(data, found[: limits.BEST_CELLS]),
-        _hardest(data, hard, labels),
+        section("hardest", [PageTemplate("hardest.html", {"hardest": hard, "data": data, "labels": labels})]),
         lost_section(data, questions),
         section("journey", [PageTemplate("journey.html", {"journeys": followed})]),
         failures_section(data, labels),
@@ -153,17 +149,12 @@ def _charted(anchor: str, chart: Table | None) -> PageSection | None:
     return section(anchor, [chart], chart.caption) if chart else None
 
 
-def _hardest(data: ReportData, found: Hardest, labels: Mapping[str, str]) -> PageSection:
-    values = {"hardest": found, "data": data, "labels": labels}
-    return section("hardest", [PageTemplate("hardest.html", values)])
-
-
 def _pairs(data: ReportData, labels: Mapping[str, str]) -> PageSection | None:
     """Return the comparison of two cells; None where there are no two with scores.
 
     JSON: `leader`; `clusters`: of each question, empty where each is its own; `results`: metric -> cell ->
-    difference to the leader, ends of its interval, p, tied, within the margin; `least`: LEAST_CLUSTERS;
-    `units`, `higher`, `margins`.
+    difference to the leader, ends of its interval, p, tied, within the margin; `least`, `units`, `higher`,
+    `margins`.
     """
     there = set(data.scores["cell"].unique())
     cells = {key: label for key, label in labels.items() if key in there}
@@ -207,11 +198,7 @@ def groups_section(data: ReportData, best: Sequence[RankedResult]) -> PageSectio
     for column, title in (("type", "Question type"), ("question_set", "Question set")) if best else ():
         found = groups(data, column, best)
         rows: list[Row] = [
-            (
-                name,
-                str(n),
-                *(_group_mean(found.means.get((name, entry.cells[0])), data) for entry in best),
-            )
+            (name, str(n), *(_group_mean(found.means.get((name, entry.cells[0])), data) for entry in best))
             for name, n in found.questions.items()
         ]
         columns = [Column(title), *numbers("Questions", *(entry.label for entry in best))]
@@ -235,16 +222,13 @@ def failures_section(data: ReportData, labels: Mapping[str, str]) -> PageSection
     found = failures(data)
     blocks: list[Block] = ["Nothing failed."]
     if found.rows:
-        rows = [
-            (
-                labels.get(one["cell"], one["cell"]),
-                ", ".join(one["metrics"]),
-                TableFigure(one["status"], style="status bad"),
-                TableFigure(str(one["rows"]), sort=one["rows"]),
-                truncate(one["reason"], limits.REASON_CHARACTERS) or missing("no reason was recorded"),
-            )
-            for one in found.shown
-        ]
+        rows = []
+        for one in found.shown:
+            named = (labels.get(one["cell"], one["cell"]), ", ".join(one["metrics"]))
+            status = TableFigure(one["status"], style="status bad")
+            n = TableFigure(str(one["rows"]), sort=one["rows"])
+            reason = truncate(one["reason"], limits.REASON_CHARACTERS)
+            rows.append((*named, status, n, reason or missing("no reason was recorded")))
         columns = [Column("Cell", style="cell"), Column("Metrics"), Column("Status")]
         columns += [*numbers("Rows of each"), Column("Reason", style="said")]
         rest = left_out("they are rarer", kind=found.kinds_left_out)
@@ -262,45 +246,30 @@ def failures_section(data: ReportData, labels: Mapping[str, str]) -> PageSection
 def corpus_section(data: ReportData) -> PageSection:
     blocks: list[Block] = []
     if data.corpus:
-        columns = [
-            Column("Source"),
-            *numbers("Pages", "Documents"),
-            Column("Dropped"),
-            Column("Pages failed"),
-        ]
-        rows = [
-            (one.source, count(one.pages), count(one.documents), _lost(one.dropped), _lost(one.failed))
-            for one in data.corpus
-        ]
+        columns = [Column("Source"), *numbers("Pages", "Documents")]
+        columns += [Column("Dropped"), Column("Pages failed")]
+        rows = []
+        for one in data.corpus:
+            lost = (format_counts(counts) or "none" for counts in (one.dropped, one.failed))
+            rows.append((one.source, count(one.pages), count(one.documents), *lost))
         blocks.append(Table("Sources", columns, rows, style="stack"))
         blocks.append(f"`assay ui {data.study} --page documents` shows each document beside its page.")
     if data.chunkings:
         columns = [Column("Chunking"), *numbers("Chunks"), *numbers("Mean", "Median", "Max", unit="tokens")]
         columns.append(Column("Too long", about="longer than the embedder reads", is_number=True))
-        chunkings = [
-            (
-                one.name,
-                count(one.chunks),
-                f"{one.mean_tokens:.1f}",
-                f"{one.median_tokens:.1f}",
-                count(one.max_tokens),
-                TableFigure(count(one.too_long), style="low" if one.too_long else ""),
-            )
-            for one in data.chunkings
-        ]
+        chunkings = []
+        for cut in data.chunkings:
+            middle = (f"{cut.mean_tokens:.1f}", f"{cut.median_tokens:.1f}")
+            long = TableFigure(count(cut.too_long), style="low" if cut.too_long else "")
+            chunkings.append((cut.name, count(cut.chunks), *middle, count(cut.max_tokens), long))
         blocks.append(Table("Chunkings", columns, chunkings))
     recipes = {f"Chunking {one.name}": one.recipe for one in data.chunkings} | dict(data.recipes or {})
     blocks += [Details(name, [Code(recipe)], style="recipe") for name, recipe in recipes.items()]
     if data.versions:
-        table = Table(
-            "Versions", [Column("Name"), Column("Version")], list(data.versions.items()), style="versions"
-        )
+        heads = [Column("Name"), Column("Version")]
+        table = Table("Versions", heads, list(data.versions.items()), style="versions")
         blocks.append(Details("Versions and model digests", [table], style="recipe"))
     return section("corpus", blocks)
-
-
-def _lost(counts: Mapping[str, int]) -> str:
-    return format_counts(counts) or "none"
 
 
 def provenance_section(data: ReportData) -> PageSection | None:
@@ -308,24 +277,15 @@ def provenance_section(data: ReportData) -> PageSection | None:
     made = data.provenance
     if made is None:
         return None
-    digest = (
-        f"The corpus has the digest {made.corpus}: an equal digest means equal documents. "
-        if made.corpus
-        else ""
-    )
+    digest = f"The corpus has the digest {made.corpus}: an equal digest means equal documents. "
+    digest = digest if made.corpus else ""
     blocks: list[Block] = []
     if data.corpus:
         columns = [Column("Source"), Column("Fetched"), *numbers("Pages", "Documents"), Column("Digest")]
-        rows = [
-            (
-                one.source,
-                f"{one.crawled[:16].replace('T', ' ')} UTC" if one.crawled else MISSING,
-                count(one.pages),
-                count(one.documents),
-                one.digest or MISSING,
-            )
-            for one in data.corpus
-        ]
+        rows = []
+        for one in data.corpus:
+            at = f"{one.crawled[:16].replace('T', ' ')} UTC" if one.crawled else MISSING
+            rows.append((one.source, at, count(one.pages), count(one.documents), one.digest or MISSING))
         blocks.append(Table("Snapshot of the corpus", columns, rows, style="stack"))
     machine = [(name, str(value)) for name, value in made.machine.items()]
     blocks += [
@@ -336,10 +296,8 @@ def provenance_section(data: ReportData) -> PageSection | None:
     taken = data.verdict.recommended
     if taken and taken.cell in made.commands:
         blocks += ["The recommended one:", Code(made.commands[taken.cell])]
-    commands = [
-        (command, made.identities.get(cell, "not run"))
-        for cell, command in islice(made.commands.items(), limits.LEADERBOARD_ROWS)
-    ]
+    shown = islice(made.commands.items(), limits.LEADERBOARD_ROWS)
+    commands = [(command, made.identities.get(cell, "not run")) for cell, command in shown]
     table = Table("Commands of the cells", [Column("Command"), Column("Digest")], commands, style="stack")
     blocks.append(Details("Every cell with its command and digest", [table], style="recipe"))
     return section("provenance", blocks, corpus=digest, seed=data.seed)

@@ -15,11 +15,10 @@ from rag_assay.warehouse.schemas import Status
 
 @dataclass(frozen=True)
 class Item:
-    """A question with an answer and its passages, blind to where they are from.
+    """A question with an answer and its passages, blind to where they are from; case: as judges read it.
 
-    case: as judges read it; markers of citations stay in the answer
-    marks: (passage from 0, start, end) of the evidence
-    conversation: oldest first, question and answer by turns
+    marks: (passage from 0, start, end) of the evidence; conversation: oldest first, question and answer by
+        turns
     asked_at: ISO 8601 date; None: any day
     """
 
@@ -32,9 +31,8 @@ class Item:
     @cached_property
     def item_id(self) -> str:
         case, texts = self.case, [one.text for one in self.case.passages]
-        return item_id(
-            case.question, case.answer, texts, case.rival, setting=(*self.conversation, self.asked_at)
-        )
+        setting = (*self.conversation, self.asked_at)
+        return item_id(case.question, case.answer, texts, case.rival, setting=setting)
 
 
 def item_id(
@@ -46,11 +44,8 @@ def item_id(
     setting: Sequence[str | None] = (),
 ) -> str:
     """Return the id of an item: a digest of question, answer, texts of the passages in order, and the rival.
-
-    The ground truth is no part of it: it may be edited, and the scores stay.
-
-    >>> item_id("Why?", "So.", ["a"]) == item_id("Why?", "So.", ["a"]), item_id("Why?", "So.", [])[:4]
-    (True, 'e18e')
+    The
+    ground truth is no part of it: it may be edited, and the scores stay.
     """
     said = [one for one in setting if one]
     return digest(["item", question, answer, passages, rival, *([said] if said else [])])
@@ -65,7 +60,10 @@ def written_item(item: Item) -> dict[str, Json]:
     return {
         **{name: getattr(case, name) for name in _OF_CASE},
         "status": str(case.status),
-        "passages": [_written_passage(one) for one in case.passages],
+        "passages": [
+            {**{name: getattr(one, name) for name in _OF_PASSAGE}, "section": list(one.section)}
+            for one in case.passages
+        ],
         "evidence": list(item.evidence),
         "marks": [list(one) for one in item.marks],
         "conversation": list(item.conversation),
@@ -74,7 +72,8 @@ def written_item(item: Item) -> dict[str, Json]:
 
 
 def read_item(written: Mapping[str, Any]) -> Item:
-    passages = tuple(_read_passage(one) for one in written["passages"])
+    texts = ({name: one[name] for name in _OF_PASSAGE} for one in written["passages"])
+    passages = tuple(Passage(**{**one, "section": tuple(one["section"])}) for one in texts)
     of_case = {name: written[name] for name in _OF_CASE} | {"status": Status(written["status"])}
     case = JudgeCase(**of_case, passages=passages)
     marks = tuple((passage, start, end) for passage, start, end in written["marks"])
@@ -84,11 +83,3 @@ def read_item(written: Mapping[str, Any]) -> Item:
 
 def blind(item: Item) -> Item:
     return read_item(written_item(item))
-
-
-def _written_passage(passage: Passage) -> dict[str, Json]:
-    return {**{name: getattr(passage, name) for name in _OF_PASSAGE}, "section": list(passage.section)}
-
-
-def _read_passage(written: Mapping[str, Any]) -> Passage:
-    return Passage(**{**{name: written[name] for name in _OF_PASSAGE}, "section": tuple(written["section"])})

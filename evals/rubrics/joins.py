@@ -1,7 +1,5 @@
-"""Joins the human ratings to the cells that hold what they scored.
-
-A score without a cell counts for every (cell, question) with its item. A value is the mean over annotators of
-the mean over their showings.
+"""Joins the human ratings to the cells that hold what they scored; a score without a cell counts for all of
+them.
 """
 
 from __future__ import annotations
@@ -68,9 +66,8 @@ def join_scores(
         if why is None:
             where, why = _where(row, places[row["rubric"]], by_item[row["rubric"]])
         if why is not None:
-            result.rejected.append(
-                Rejected(row["place"], row["annotator"], row["score_id"], row["rubric"], why)
-            )
+            named = {name: row[name] for name in ("place", "annotator", "score_id", "rubric")}
+            result.rejected.append(Rejected(**named, reason=why))
             continue
         result.counted.append(row)
         for place in where:
@@ -80,10 +77,8 @@ def join_scores(
             else:
                 one.skipped.add(row["annotator"])
     for name, rubric in rubrics.items():
-        for criterion in rubric.criteria:
-            result.rows.extend(
-                _rows(name, criterion, places[name], said[name, criterion.name], probabilities)
-            )
+        for one_of in rubric.criteria:
+            result.rows.extend(_rows(name, one_of, places[name], said[name, one_of.name], probabilities))
     return result
 
 
@@ -100,9 +95,8 @@ def _misfit(row: Row, rubric: Rubric | None) -> str | None:
     if rubric is None:
         return f"the study has no rubric `{row['rubric']}`"
     if row["rubric_version"] != rubric.version:
-        return (
-            f"it is by another wording of the rubric `{row['rubric']}` (version {row['rubric_version'][:20]})"
-        )
+        version = row["rubric_version"][:20]
+        return f"it is by another wording of the rubric `{row['rubric']}` (version {version})"
     criterion = next((one for one in rubric.criteria if one.name == row["criterion"]), None)
     if criterion is None:
         return f"the rubric `{row['rubric']}` has no criterion {row['criterion'] or 'without a name'}"
@@ -168,13 +162,7 @@ MOST = 20  # annotators that are listed
 
 
 def preview(meta: Mapping[str, Any], rubrics: Mapping[str, Rubric]) -> str:
-    """Return tables of the rubrics and of the annotators.
-
-    meta: scores, coverage, annotators and rejects, as the stage `annotations` counts them
-
-    >>> print(preview({"scores": 0, "skipped": 0, "annotators": {}, "coverage": {}, "reasons": {}}, {}))
-    There are no ratings yet.
-    """
+    """Return tables of the rubrics and of the annotators; meta: as the stage `annotations` counts them"""
     if not meta["scores"] and not meta["reasons"]:
         return "There are no ratings yet."
     lines = ["| rubric | version | scored |", "|---|---|---|"]

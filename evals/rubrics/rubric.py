@@ -74,11 +74,7 @@ class Rubric(Component):
 
 
 def metric_name(rubric: str, criterion: str | None) -> str:
-    """Return what a criterion of a rubric is called as a metric of a study.
-
-    >>> metric_name("points", None), metric_name("quality", "brevity")
-    ('people.points', 'people.quality.brevity')
-    """
+    """Return what a criterion of a rubric is called as a metric of a study."""
     return ".".join([PEOPLE, rubric, *([criterion] if criterion else [])])
 
 

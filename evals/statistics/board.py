@@ -35,9 +35,7 @@ from rag_assay.warehouse.schemas import SCORES, Status
 
 
 def front(costs: Sequence[float], values: Sequence[float]) -> list[int]:
-    """Return which points no other beats: at most the cost, at least the value, and one of them better.
-
-    In order of rising cost, and so of rising value. Of equal points the first stands for all.
+    """Return which points no other beats, in order of rising cost; of equal points the first stands for all.
 
     >>> front([1.0, 2.0, 2.0, 3.0], [0.5, 0.4, 0.7, 0.7])
     [0, 2]
@@ -60,13 +58,11 @@ def components(table: Floats) -> Components | None:
     """Split the variance of values into that between questions and that between replicates of a question.
 
     The one-way random effects model by the method of moments (Searle, Casella and McCulloch, Variance
-    Components, 1992, ch. 3): with R replicates and k questions, the mean square within is the replicates'
-    variance, and (mean square between - within) / R, at least 0, the questions'. Unequal numbers of
-    replicates n(i) have R = (N - sum of n(i)^2 / N) / (k - 1). A mean over k questions has the variance
-    (questions^2 + replicates^2 / R) / k: more replicates make only the second part smaller.
+    Components, 1992, ch. 3). A mean over k questions of R replicates has the variance (questions^2 +
+    replicates^2 / R) /
+    k: more replicates make only the second part smaller.
 
-    Args:
-        table: values, shape (questions, replicates); NaN where a replicate has none.
+    table: values, shape (questions, replicates); NaN where a replicate has none
 
     Returns:
         None where there are fewer than two questions, or none has two values.
@@ -85,10 +81,8 @@ def components(table: Floats) -> Components | None:
     between = float((n * (means - filled.sum() / total) ** 2).sum() / (len(n) - 1))
     times = (total - (n**2).sum() / total) / (len(n) - 1)
     size = float((filled**2).max(initial=0.0))
-    questions, replicates = (
-        0.0 if one <= EQUAL * size else one for one in ((between - within) / times, within)
-    )
-    return Components(float(np.sqrt(questions)), float(np.sqrt(replicates)))
+    parts = ((between - within) / times, within)
+    return Components(*(0.0 if one <= EQUAL * size else float(np.sqrt(one)) for one in parts))
 
 
 Answered = Callable[[Cell, Iterable[str]], float | None]
@@ -102,9 +96,8 @@ def board_rows(
     study: Study, scores: Scores, share: Answered, clusters: Clustering = ALONE
 ) -> list[dict[str, Any]]:
     metrics = [study.metric(name) for name in study.measured]
-    primary = study.metric(
-        primary_of(study.measured, (n for rows in scores.values() for n in rows["metric"]))
-    )
+    named = (name for rows in scores.values() for name in rows["metric"])
+    primary = study.metric(primary_of(study.measured, named))
     cells: dict[Cell, list[pl.DataFrame]] = {}
     for one, found in scores.items():
         cells.setdefault(replace(one, replicate=1), []).append(found)
@@ -199,14 +192,12 @@ def _valued(
     drawn = clusters.codes(questions)
     of_cells = intervals(table_of(values, list(values), questions), study.seed, drawn, metric.bounds)
     count = len(questions) if drawn is None else int(drawn.max()) + 1
-    return [
-        (
-            _row(study, cell, metric, subset, replicates, interval)
-            | {"n": len(means), "answered": dealt[cell.key], "clusters": count},
-            values[cell.key],
-        )
-        for (cell, (replicates, means)), interval in zip(found.items(), of_cells, strict=True)
-    ]
+    valued = []
+    for (cell, (replicates, means)), interval in zip(found.items(), of_cells, strict=True):
+        row = _row(study, cell, metric, subset, replicates, interval)
+        row |= {"n": len(means), "answered": dealt[cell.key], "clusters": count}
+        valued.append((row, values[cell.key]))
+    return valued
 
 
 def question_means(replicates: Sequence[pl.DataFrame]) -> pl.DataFrame:
@@ -219,13 +210,10 @@ def question_means(replicates: Sequence[pl.DataFrame]) -> pl.DataFrame:
 def spread(replicates: Sequence[pl.DataFrame]) -> tuple[float | None, float | None]:
     if len(replicates) == 1:
         return None, None
-    together = pl.concat(
-        [rows.select("question_id", "value", replicate=pl.lit(n)) for n, rows in enumerate(replicates)]
-    )
-    whole = together.filter(
-        pl.col("value").is_not_null().all().over("question_id")
-        & (pl.len().over("question_id") == len(replicates))
-    )
+    numbered = enumerate(replicates)
+    together = pl.concat([one.select("question_id", "value", replicate=pl.lit(n)) for n, one in numbered])
+    valued = pl.col("value").is_not_null().all().over("question_id")
+    whole = together.filter(valued & (pl.len().over("question_id") == len(replicates)))
     means = whole.sort("question_id").group_by("replicate").agg(pl.col("value").mean())["value"]
     return (float(means.min()), float(means.max())) if len(means) else (None, None)  # type: ignore[arg-type]
 
@@ -255,29 +243,20 @@ def _row(
     least, most = spread(replicates)
     sd = noise(replicates)
     return {
-        "study": study.study,
-        "subset": subset,
-        "cell": cell.key,
-        "cell_id": None,
+        **dict.fromkeys(("cell_id", "n", "rank", "answered", "tie_group", "p_best", "clusters")),
+        **{"study": study.study, "subset": subset, "cell": cell.key, "metric": metric.name},
         **{axis: getattr(cell, axis) if cell.has_axes else None for axis in _OF_RANKINGS},
         "generator": cell.generator,
-        "metric": metric.name,
         "value": interval.mean if interval else None,
-        "n": None,
         "coverage": len(values) / n_asked,
         "low": _within(metric, interval.low) if interval else None,
         "high": _within(metric, interval.high) if interval else None,
         "worst": lowest if metric.higher_is_better else highest,
         "best": highest if metric.higher_is_better else lowest,
-        "rank": None,
         **UNCOMPARED,
-        "answered": None,
         "replicates": len(replicates),
         "replicate_low": least,
         "replicate_high": most,
-        "tie_group": None,
-        "p_best": None,
-        "clusters": None,
         "question_sd": sd.questions if sd else None,
         "replicate_sd": sd.replicates if sd else None,
     }

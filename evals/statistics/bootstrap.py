@@ -28,11 +28,7 @@ class Interval:
 def bootstrap(
     values: Floats, seed: int, clusters: Codes | None = None, bounds: Bounds = (None, None)
 ) -> Interval | None:
-    """Return the mean of one column and its 95 % interval (`intervals`), or None without a value.
-
-    >>> bootstrap(np.array([0.5, 0.5, 0.5]), seed=7)
-    Interval(mean=0.5, low=0.5, high=0.5)
-    """
+    """Return the mean of one column and its 95 % interval (`intervals`), or None without a value."""
     if np.isnan(values).any():
         raise ValueError("a value that is not finite has no place in a mean")
     return intervals(values[:, None], seed, clusters, bounds)[0]
@@ -43,19 +39,16 @@ def intervals(
 ) -> list[Interval | None]:
     """Return the mean of each column and its 95 % interval, or None where it has no value.
 
-    Of a metric with two bounds it is `_wilson`, which stays within them and holds the truth for few questions
-    and for values at a bound, where resamples have no spread. Otherwise it is m ± q * s: s the standard error
-    over clusters, q the 95th percentile of |t| in resamples of the clusters around m (studentised bootstrap:
-    Efron and Tibshirani 1993, ch. 12); where resamples without any spread leave no percentile, Student's.
+    Of a metric with two bounds it is `_wilson`, which holds the truth for few questions and for values at a
+    bound. Otherwise it is m ± q * s: s the standard error over clusters, q the 95th percentile of |t| in
+    resamples of the clusters around m (studentised bootstrap: Efron and Tibshirani 1993, ch. 12); where
+    resamples without any spread leave no percentile, Student's.
 
-    Args:
-        table: a row a question, shape (questions, columns); NaN where there is no value.
-        bounds: of the metric; where a value is outside, they are not used.
+    table: a row a question, shape (questions, columns); NaN where there is no value
+    bounds: of the metric; where a value is outside, they are not used
 
     >>> intervals(np.array([[0.5, 0.5], [0.5, np.nan]]), seed=7)
     [Interval(mean=0.5, low=0.5, high=0.5), Interval(mean=0.5, low=None, high=None)]
-    >>> round(intervals(np.ones((8, 1)), 7, None, UNIT)[0].low, 2)
-    0.59
     """
     if np.isinf(table).any():
         raise ValueError("a value that is not finite has no place in a mean")
@@ -65,9 +58,8 @@ def intervals(
     lowest, highest = bounds
     if lowest is not None and highest is not None and _is_within(table, lowest, highest):
         width = highest - lowest
-        low, high = (
-            lowest + width * end for end in _wilson((sums.mean - lowest) / width, error / width, sums)
-        )
+        ends = _wilson((sums.mean - lowest) / width, error / width, sums)
+        low, high = (lowest + width * end for end in ends)
     else:
         from scipy.special import stdtrit
 
@@ -90,9 +82,8 @@ def _wilson(share: Floats, error: Floats, sums: Sums) -> tuple[Floats, Floats]:
     """Return Wilson's interval of means in [0, 1], with as many questions as would have their error.
 
     A mean of values in [0, 1] varies at most like a share (Brown, Cai and DasGupta, Statist. Science 2001);
-    how much less is the design effect (Korn and Graubard, Survey Methodology 1998). That is estimated from
-    few clusters, and would be 0 where all values are alike: so it is shrunk towards 1, by the weight of one
-    cluster. The quantile is Student's.
+    the design effect (Korn and Graubard, Survey Methodology 1998) is shrunk towards 1 by the weight of one
+    cluster, for it would be 0 where all values are alike. The quantile is Student's.
     """
     from scipy.special import stdtrit  # 0.2 s, which a run that compares nothing has not
 
@@ -112,13 +103,7 @@ def _wilson(share: Floats, error: Floats, sums: Sums) -> tuple[Floats, Floats]:
 
 def _bounds(sums: Sums, seed: int) -> Floats:
     wide = max(1, BLOCK // RESAMPLES)
-    parts = [
-        np.quantile(
-            resample_clusters(sums.part(slice(at, at + wide)), seed, RESAMPLES),
-            CONFIDENCE,
-            axis=0,
-            method="higher",
-        )
-        for at in range(0, len(sums.mean), wide)
-    ]
+    of_columns = (sums.part(slice(at, at + wide)) for at in range(0, len(sums.mean), wide))
+    drawn = (resample_clusters(some, seed, RESAMPLES) for some in of_columns)
+    parts = [np.quantile(one, CONFIDENCE, axis=0, method="higher") for one in drawn]
     return np.concatenate(parts) if parts and len(sums.residual) else np.full(len(sums.mean), np.nan)

@@ -14,11 +14,7 @@ Codes: TypeAlias = "npt.NDArray[np.int64]"
 
 
 def sum_clusters(table: Floats, clusters: Codes | None) -> Floats:
-    """Return column sums by cluster, shape (clusters, columns); the table without clusters.
-
-    >>> sum_clusters(np.array([[1.0], [2.0], [4.0]]), np.array([0, 1, 0])).ravel().tolist()
-    [5.0, 2.0]
-    """
+    """Return column sums by cluster, shape (clusters, columns); the table without clusters."""
     if clusters is None:
         return table
     if not len(table):
@@ -62,8 +58,7 @@ def by_documents(documents: Sequence[Iterable[str]]) -> Codes:
 def effective(clusters: Codes) -> float:
     """Return how many clusters of equal size would be as good: (sum of sizes)^2 / sum of squared sizes.
 
-    One large cluster among small ones counts for little more than itself (Carter, Schnepel and Steigerwald,
-    Review of Economics and Statistics 2017; Kish 1965).
+    (Carter, Schnepel and Steigerwald, Review of Economics and Statistics 2017; Kish 1965.)
 
     >>> effective(np.array([0, 1, 2, 3])), effective(np.array([0, 0, 0, 1]))
     (4.0, 1.6)

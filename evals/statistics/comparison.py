@@ -29,8 +29,8 @@ class Posterior(NamedTuple):
     p_best: chance of being the best one; equal columns share it
     expected_loss: of the leader's true mean less the cell's; 0 of the leader, never below 0 of another one
     p_loss: chance that the cell loses more than the margin against the leader; NaN without a margin
-    bound: lower bound of the cell's mean less the best other one's, 95 % for all cells at once (Hsu): above
-        -x it is shown to be at most x below the best; NaN where there are too few clusters
+    bound: lower bound of the cell's mean less the best other one's, 95 % for all cells at once (Hsu); NaN
+        where there are too few clusters
     """
 
     p_best: Floats
@@ -48,18 +48,16 @@ def posterior(
     is the variance of clusters' residuals, one for all cells; w allows for its degrees of freedom; tau has a
     prior with density 1 / (1 + (tau / 0.05)^2). `make bench-verdict` measures how the chances hold.
 
-    Args:
-        table: values, the larger the better, shape (questions, cells); NaN where a cell has none.
-        margin: a loss that matters, in the metric's unit; NaN: none is stated.
+    table: values, the larger the better, shape (questions, cells); NaN where a cell has none
+    margin: a loss that matters, in the metric's unit; NaN: none is stated
 
     >>> values = np.array([[0.9, 0.2, 0.2], [0.8, 0.1, 0.1], [0.9, 0.3, 0.3], [0.9, 0.2, 0.2]] * 4)
     >>> found = posterior(values, seed=7, margin=0.02, width=1.0)
     >>> found.p_best.round(2).tolist(), found.expected_loss.round(2).tolist(), found.p_loss.tolist()
     ([1.0, 0.0, 0.0], [0.0, 0.67, 0.67], [0.0, 1.0, 1.0])
     """
-    unique, which, shared = np.unique(
-        np.nan_to_num(table, nan=np.inf).T, axis=0, return_inverse=True, return_counts=True
-    )
+    filled = np.nan_to_num(table, nan=np.inf).T
+    unique, which, shared = np.unique(filled, axis=0, return_inverse=True, return_counts=True)
     which = which.ravel()
     columns = np.where(np.isinf(unique), np.nan, unique).T
     means, rows = _cluster_rows(columns, clusters)
@@ -86,8 +84,8 @@ def posterior(
 def _cluster_rows(table: Floats, clusters: Codes | None) -> tuple[Floats, Floats]:
     """Return the means of the columns, and rows that show how they may vary: shape (clusters, cells).
 
-    The rows are sums of residuals, so that clusters of unequal sizes have their weight; their covariance
-    divided by the number of clusters is that of the means. A missing value has no residual.
+    The rows are sums of residuals, so that clusters of unequal sizes have their weight. A missing value has
+    none.
     """
     centred = table - np.nanmean(table, axis=1, keepdims=True)
     there = ~np.isnan(centred)
@@ -110,9 +108,8 @@ def _draws(means: Floats, rows: Floats, freedom: float, chance: np.random.Genera
     tau = shares * width
     prior = np.gradient(shares) / (1 + (shares / _SCALE) ** 2)
     variance = tau[:, None] ** 2 + w * noise
-    chances = np.log(prior)[:, None] - 0.5 * (
-        (cells - 1) * np.log(variance) + float(means @ means) / variance
-    )
+    misfit = (cells - 1) * np.log(variance) + float(means @ means) / variance
+    chances = np.log(prior)[:, None] - 0.5 * misfit
     chances = np.exp(chances - chances.max()).ravel()
     drawn = chance.choice(len(chances), size=DRAWS, p=chances / chances.sum())
     spread = tau[drawn // len(w)] ** 2
@@ -126,7 +123,7 @@ def _bounds(means: Floats, rows: Floats, freedom: float, chance: np.random.Gener
     """Return Hsu's simultaneous lower bounds of each mean less the best other one (JASA 1984, 1996).
 
     The covariance is shrunk to compound symmetry by the weight of Ledoit and Wolf (J. Multivariate Anal.
-    2004): that of few clusters alone covers too seldom.
+    2004).
     """
     groups = len(rows)
     order = np.argsort(-means, kind="stable")[:_COMPARED]
@@ -136,9 +133,8 @@ def _bounds(means: Floats, rows: Floats, freedom: float, chance: np.random.Gener
     s = np.sqrt(np.maximum(diagonal[:, None] + diagonal - 2 * variances, 1e-12 * diagonal.max() + 1e-300))
     z = chance.standard_normal((1_000, cells)) @ half.T
     z /= np.sqrt(chance.chisquare(freedom, 1_000) / freedom)[:, None]
-    reach = np.array(
-        [np.quantile(((z[:, [j]] - z) / s[j]).max(axis=1), _CONFIDENCE) * s[j] for j in range(cells)]
-    )
+    furthest = (((z[:, [j]] - z) / s[j]).max(axis=1) for j in range(cells))
+    reach = np.array([np.quantile(one, _CONFIDENCE) * s[j] for j, one in enumerate(furthest)])
     np.fill_diagonal(reach, np.inf)
     upper = (y[:, None] - y + reach).min(axis=1)
     candidates = upper > 0
@@ -211,21 +207,14 @@ def with_ranks(rows: list[Row], primary: Metric, ceilings: Container[str] = ()) 
     """
     sign = -1 if primary.higher_is_better else 1
     ranks: dict[tuple[str, str], int] = {}
+    mine = [row for row in rows if row["metric"] == primary.name and is_able(row)]
     for subset in {row["subset"] for row in rows}:
-        able = {
-            row["cell"]: sign * row["value"]
-            for row in rows
-            if row["subset"] == subset
-            and row["metric"] == primary.name
-            and is_able(row)
-            and row["cell"] not in ceilings
-        }
+        of_subset = (row for row in mine if row["subset"] == subset and row["cell"] not in ceilings)
+        able = {row["cell"]: sign * row["value"] for row in of_subset}
         for cell, value in able.items():
             # Sums of the same numbers in another order differ in the last digits.
-            better = sum(
-                other < value and not math.isclose(other, value, rel_tol=1e-12) for other in able.values()
-            )
-            ranks[subset, cell] = better + 1
+            lower = [one for one in able.values() if one < value]
+            ranks[subset, cell] = 1 + sum(not math.isclose(one, value, rel_tol=1e-12) for one in lower)
     return [{**row, "rank": ranks.get((row["subset"], row["cell"]))} for row in rows]
 
 
@@ -269,16 +258,12 @@ def compare_cells(
     results: dict[str, Row] = {leader: {**UNCOMPARED, "leader": leader, "difference": 0.0, "tied": True}}
     found, which = _contrasts(able, leader, others, seed, clusters, margin)
     for cell, at in zip(others, which, strict=True):
-        needed = finite_or_none(found.needed[at])
+        needed, apart = finite_or_none(found.needed[at]), found.differences
+        figures = {"difference": apart.mean, "difference_low": apart.low, "difference_high": apart.high}
+        figures |= {"p": found.p, "detectable": found.detectable}
         results[cell] = {
-            "leader": leader,
-            "difference": finite_or_none(found.differences.mean[at]),
-            "difference_low": finite_or_none(found.differences.low[at]),
-            "difference_high": finite_or_none(found.differences.high[at]),
-            "p": finite_or_none(found.p[at]),
-            "tied": not found.apart[at],
-            "within_margin": bool(found.within[at]),
-            "detectable": finite_or_none(found.detectable[at]),
+            **{name: finite_or_none(column[at]) for name, column in figures.items()},
+            **{"leader": leader, "tied": not found.apart[at], "within_margin": bool(found.within[at])},
             "questions_needed": None if needed is None else int(needed),
         }
     return [{**row, **results.get(row["cell"], {**UNCOMPARED, "leader": leader})} for row, _ in valued]
@@ -298,14 +283,8 @@ def _contrasts(
     apart = table[:, 1:] - table[:, :1]
     unique, which = np.unique(apart.T, axis=0, return_inverse=True)
     binary = bool((np.isnan(table) | (table == 0) | (table == 1)).all())
-    found = contrasts(
-        unique.T,
-        seed,
-        clusters.codes(questions),
-        binary=binary,
-        resamples=resamples,
-        margin=math.nan if margin is None else margin,
-    )
+    stated, codes = math.nan if margin is None else margin, clusters.codes(questions)
+    found = contrasts(unique.T, seed, codes, binary=binary, resamples=resamples, margin=stated)
     return found, which.ravel().tolist()
 
 
@@ -325,13 +304,10 @@ def tie_groups(
 ) -> dict[str, int]:
     """Put the ranked cells of one subset into groups by the primary metric; return cell -> group, from 1.
 
-    The first group holds what is tied with the leader, the second what is tied with the best of
-    the rest, and so on: each is a choice of the cells that may be the best of those that are left (Gupta,
-    Technometrics 1965; Hsu, Annals of Statistics 1984). A letter for each set of cells no two of which
-    differ (Piepho, Journal of Computational and Graphical Statistics 2004) would say more of pairs far from
-    the top, but takes all pairs into the family, and has more letters than a reader can follow.
-
-    A cell whose differences vary much can be in an earlier group than one with a better mean.
+    The first group holds what is tied with the leader, the second what is tied with the best of the rest,
+    and so
+    on: each is a choice of the cells that may be the best of those that are left (Gupta, Technometrics 1965;
+    Hsu, Annals of Statistics 1984). A cell whose differences vary much can precede one with a better mean.
     """
     ranked = [row for row in compared_rows if row["rank"] is not None and row["tied"] is not None]
     left = [row["cell"] for row in sorted(ranked, key=lambda row: (row["rank"], row["cell"]))]
@@ -371,11 +347,9 @@ def posterior_columns(
     table = sign * table_of(values, list(values), questions)
     width = width_of(metric) or 4 * float(np.nanstd(table)) or 1.0
     found = posterior(table, seed, math.nan if margin is None else margin, width, clusters.codes(questions))
-    columns = [[finite_or_none(one) for one in column.tolist()] for column in found]
-    return {
-        cell: dict(zip(Posterior._fields, row, strict=True))
-        for cell, row in zip(values, zip(*columns, strict=True), strict=True)
-    }
+    columns = [list(map(finite_or_none, column.tolist())) for column in found]
+    rows = (dict(zip(Posterior._fields, row, strict=True)) for row in zip(*columns, strict=True))
+    return dict(zip(values, rows, strict=True))
 
 
 class Bounded(Protocol):
@@ -417,10 +391,6 @@ def finite_or_none(value: float) -> float | None:
 
 
 def primary_of(metrics: Sequence[str], measured: Iterable[str]) -> str:
-    """Return the first of a study's metrics that applies to any question.
-
-    >>> primary_of(["evidence_coverage@5", "ndcg@10"], ["ndcg@10", "recall@10"])
-    'ndcg@10'
-    """
+    """Return the first of a study's metrics that applies to any question."""
     found = set(measured)
     return next((name for name in metrics if name in found), metrics[0])

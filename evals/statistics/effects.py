@@ -65,16 +65,13 @@ def interaction(
 ) -> Interaction | None:
     """Test whether two axes act independently of each other; None where no question has a value.
 
-    Of a question, with y the value at levels i and j and dots for means, y_ij - y_i. - y_.j + y_.. is what
-    the pair gains beyond what its levels gain on average: a difference of differences, 0 where axes only add
-    up. The largest |t| of their means is compared with that of resamples around them (max-T: Westfall and
-    Young, Resampling-Based Multiple Testing, 1993), so that one p-value stands for all pairs of levels.
+    Of a question, with y the value at levels i and j and dots for means, y_ij - y_i. - y_.j + y_.. is 0
+    where axes only add up. The largest |t| of their means is compared with that of resamples around them
+    (max-T: Westfall and Young, Resampling-Based Multiple Testing, 1993), so that one p-value stands for all
+    pairs of levels.
 
-    Args:
-        values: of each question the mean over equal contexts, shape (questions, first, second); NaN where
-            there is none (`over_contexts`).
-        clusters: of the questions, shape (questions,).
-        higher_is_better: whether the best mean is the largest.
+    values: of each question the mean over equal contexts, shape (questions, first, second), NaN where there
+        is none (`over_contexts`); clusters: of the questions
 
     >>> chance = np.random.default_rng(7)
     >>> added = chance.normal(size=(60, 1, 1)) + np.array([[0.0, 1.0], [2.0, 3.0]])
@@ -85,12 +82,8 @@ def interaction(
     n = int((~np.isnan(values).any(axis=(1, 2))).sum())
     if not n:
         return None
-    contrasts = (
-        values
-        - values.mean(axis=2, keepdims=True)
-        - values.mean(axis=1, keepdims=True)
-        + values.mean(axis=(1, 2), keepdims=True)
-    ).reshape(len(values), -1)
+    rows, columns, whole = (values.mean(axis=axis, keepdims=True) for axis in (2, 1, (1, 2)))
+    contrasts = (values - rows - columns + whole).reshape(len(values), -1)
     contrasts[np.abs(contrasts) <= EQUAL] = 0.0
     means = np.nanmean(values, axis=0)
     p, at = _max_t(contrasts, seed, clusters)
@@ -113,9 +106,8 @@ def _max_t(contrasts: Floats, seed: int, clusters: Codes | None) -> tuple[float,
     drawn = resample_clusters(sums, seed, RESAMPLES)
     reached = int((np.nan_to_num(drawn).max(axis=1) >= t[at] * (1 - 1e-9)).sum())
     # The signs of k clusters that are not 0 can be chosen in 2^k ways: no test of theirs can tell more.
-    signs = 2.0 ** (
-        1 - int((np.abs(sum_clusters(np.nan_to_num(contrasts[:, [at]]), clusters)) > EQUAL).sum())
-    )
+    differing = np.abs(sum_clusters(np.nan_to_num(contrasts[:, [at]]), clusters)) > EQUAL
+    signs = 2.0 ** (1 - int(differing.sum()))
     return float(min(1.0, max((reached + 1) / (RESAMPLES + 1), signs))), at
 
 
@@ -128,10 +120,8 @@ def _best_at(
     # The best level is one of several that it was chosen from (Bonferroni), at each level of the other axis.
     chosen = np.minimum(1.0, found.p * (values.shape[1] - 1))
     p = holm(np.where([one == overall for one in levels], np.nan, chosen))
-    return tuple(
-        BestAt(one, float(found.mean[at]), float(found.low[at]), float(found.high[at]), float(p[at]))
-        for at, one in enumerate(levels)
-    )
+    figures = zip(found.mean.tolist(), found.low.tolist(), found.high.tolist(), p.tolist(), strict=True)
+    return tuple(BestAt(one, *row) for one, row in zip(levels, figures, strict=True))
 
 
 RESAMPLES = 2_000
@@ -169,10 +159,7 @@ class Levels(NamedTuple):
 def over_contexts(table: Floats) -> Floats:
     """Average over the contexts in which a question has a value of every level; NaN where there is none.
 
-    Of each question the levels are so compared in the same contexts, though some cells lack its value.
-
-    Args:
-        table: shape (questions, contexts, …levels), NaN for a missing value.
+    table: shape (questions, contexts, …levels), NaN for a missing value
 
     >>> over_contexts(np.array([[[1.0, 3.0], [5.0, np.nan]]])).tolist()
     [[1.0, 3.0]]
@@ -194,14 +181,8 @@ def effect(
 ) -> Levels | None:
     """Compare the levels of an axis by their means over the questions; None where no question has a value.
 
-    The best level is chosen on the questions that it is then compared on, as the leader of a leaderboard is:
-    at most one table in twenty tells the level that is truly best apart from another, and calls that better.
-
-    Args:
-        values: of each question and level the mean over equal contexts, shape (questions, levels); a row is
-            NaN where they have none (`over_contexts`).
-        clusters: of the questions, shape (questions,).
-        higher_is_better: whether the best mean is the largest.
+    values: of each question and level the mean over equal contexts, shape (questions, levels); a row is NaN
+        where they have none (`over_contexts`); clusters: of the questions
 
     >>> values = np.array([[0.2, 0.6], [0.3, 0.5], [0.1, 0.8], [0.2, 0.5], [0.3, 0.7], [0.1, 0.4]])
     >>> found = effect(values, seed=7)
@@ -215,19 +196,14 @@ def effect(
     best = int(np.argmax(means if higher_is_better else -means))
     others = [level for level in range(values.shape[1]) if level != best]
     alone = paired_bootstrap(values, seed, RESAMPLES, clusters)
-    apart = contrasts(
-        values[:, others] - values[:, [best]],
-        seed,
-        clusters,
-        resamples=RESAMPLES,
-        margin=math.nan if margin is None else margin,
-    )
+    stated = math.nan if margin is None else margin
+    less = values[:, others] - values[:, [best]]
+    apart = contrasts(less, seed, clusters, resamples=RESAMPLES, margin=stated)
     p, least = np.full((2, len(means)), np.nan)
     p[others], least[others] = apart.p, apart.detectable
     rows = np.zeros((3, len(means)))
     rows[:, others] = [apart.differences.mean, apart.differences.low, apart.differences.high]
     told = np.zeros((2, len(means)), np.bool_)
     told[:, others] = apart.apart, apart.within
-    return Levels(
-        means, alone.low, alone.high, rows[0], rows[1], rows[2], p, best, n, least, told[0], told[1]
-    )
+    figures = (rows[0], rows[1], rows[2], p, best, n, least, told[0], told[1])
+    return Levels(means, alone.low, alone.high, *figures)

@@ -33,18 +33,14 @@ class Crossing(NamedTuple):
 def find_crossing(places: Collection[Place], axes: Sequence[int]) -> Crossing | None:
     """Return a crossing to compare levels in; None where no two levels of each of the axes meet in a context.
 
-    Means over other contexts would compare other things: a dense retriever that is only there with the small
-    chunks is better or worse for that alone. So a context counts only if it has every level. A level that
-    lacks contexts (a generator that is restricted to few cells) costs the others theirs. Levels are taken
-    away one after the other, those with the fewest cells first; of what is left, the crossing of the most
-    levels is chosen that keeps at least half as many contexts as the one with the most.
+    A context counts only if it has every level, for means over other contexts would compare other things.
+    Levels are taken away one after the other, those with the fewest cells first; of what is left, the
+    crossing of the most levels is chosen that keeps at least half as many contexts as the one with the most.
 
     >>> grid = [(size, name) for size in "sm" for name in ("bm25", "dense", "rrf")] + [("l", "dense")]
     >>> found = find_crossing(grid, [0])
     >>> found.levels, found.contexts, found.left_out, found.unused
     ((('m', 's'),), (('bm25',), ('dense',), ('rrf',)), (('l',),), 1)
-    >>> find_crossing([("s", "bm25"), ("m", "dense")], [0]) is None
-    True
     """
     everywhere = set(places)
     levels = [sorted({place[axis] for place in everywhere}) for axis in axes]
@@ -61,12 +57,10 @@ def find_crossing(places: Collection[Place], axes: Sequence[int]) -> Crossing | 
     if not found:
         return None
     most = max(len(contexts) for _, contexts in found)
-    chosen, contexts = max(
-        (one for one in found if 2 * len(one[1]) >= most), key=lambda one: prod(map(len, one[0]))
-    )
-    left_out = tuple(
-        tuple(name for name in names if name not in kept) for names, kept in zip(whole, chosen, strict=True)
-    )
+    able = (one for one in found if 2 * len(one[1]) >= most)
+    chosen, contexts = max(able, key=lambda one: prod(map(len, one[0])))
+    pairs = zip(whole, chosen, strict=True)
+    left_out = tuple(tuple(name for name in names if name not in kept) for names, kept in pairs)
     used = prod(map(len, chosen)) * len(contexts)
     return Crossing(chosen, tuple(contexts), left_out, len(everywhere) - used)
 
@@ -86,12 +80,9 @@ def _rest(place: Place, axes: Sequence[int]) -> Place:
 
 
 def _drop_rarest(places: Collection[Place], axes: Sequence[int], levels: list[list[str]]) -> None:
-    left = [
-        place for place in places if all(place[a] in names for a, names in zip(axes, levels, strict=True))
-    ]
+    own = list(zip(axes, levels, strict=True))
+    left = [place for place in places if all(place[axis] in names for axis, names in own)]
     counts = Counter((at, place[axis]) for at, axis in enumerate(axes) for place in left)
-    at, level = min(
-        ((at, name) for at, names in enumerate(levels) for name in names),
-        key=lambda one: (counts[one], one[0], one[1]),
-    )
+    named = ((at, name) for at, names in enumerate(levels) for name in names)
+    at, level = min(named, key=lambda one: (counts[one], *one))
     levels[at].remove(level)

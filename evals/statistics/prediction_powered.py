@@ -6,24 +6,18 @@ the probability with which an item was drawn for scoring, the estimate is
     weighted mean of y over L + power * (mean of f over all items - weighted mean of f over L)
 
 (Angelopoulos, Bates, Fannjiang, Jordan and Zrnic, Science 2023; weighted: Zrnic and Candès, Active
-Statistical Inference, ICML 2024; in survey sampling the generalised difference estimator of Cassel, Särndal
-and Wretman, Biometrika 1976). Whatever the judge is worth, it is about unbiased. Weighted means are Hájek's
-(1971): the sum of w * y over that of w; so p need be known but for a factor.
+Statistical Inference, ICML 2024). Whatever the judge is worth, it is about unbiased. Weighted means are
+Hájek's (1971): p need be known but for a factor.
 
-`power` makes the variance that is estimated smallest (power tuning: Angelopoulos, Duchi and Zrnic, PPI++,
-2023, section 6). It lies between 0, which is people alone, and the ratio of the two standard deviations,
-which would be right for a judge who is never wrong. So it brings judgements to the scale of people, too, and
-no map between the scales is fitted. In standard deviations of both it lies between 0 and 1.
+`power` minimises the estimated variance (power tuning: Angelopoulos, Duchi and Zrnic, PPI++, 2023, section
+6). It lies between 0, which is people alone, and the ratio of the two standard deviations; in standard
+deviations of both between 0 and 1. So it brings judgements to the scale of people, too.
 
-Items are a sample of what could be asked: with all of them scored, there is still the interval of a mean.
-What is drawn are clusters: the answers of several cells to one question are no further questions. Variances
-are those of the estimate's linear part, summed by cluster (Binder, International Statistical Review 1983),
-with as many degrees of freedom as clusters of equal weight would tell as much (Kish 1965), less one for the
-mean and one for the power.
-
-Of scores between bounds the interval is Wilson's, with as many items as would have this error (Korn and
-Graubard, Survey Methodology 1998) and Student's quantile: of few scores, most of which are the best, it holds
-the truth where Student's interval and the bootstrap's do not (`make bench-people`).
+What is drawn are clusters. Variances are those of the estimate's linear part, summed by cluster (Binder,
+International Statistical Review 1983), with as many degrees of freedom as clusters of equal weight would tell
+as much (Kish 1965), less one for the mean and one for the power. Of scores between bounds the interval is
+Wilson's, with as many items as would have this error (Korn and Graubard, Survey Methodology 1998) and
+Student's quantile (`make bench-people`).
 """
 
 from __future__ import annotations
@@ -44,13 +38,12 @@ FEWEST = 3
 
 
 class Items(NamedTuple):
-    """Items of a cell, or of several: all of them, scored or not.
+    """Items of a cell, or of several: all of them, scored or not; arrays of shape (items,).
 
-    scores: human ratings, shape (items,); NaN: not rated
-    judged: by a judge, shape (items,); NaN: it gives no value, and the mean of its values stands in, which
-        changes what the estimate is worth, and not what it is of
+    scores: human ratings; NaN: not rated
+    judged: by a judge; NaN: it gives no value, and the mean of its values stands in
     drawn: probability with which each was drawn for scoring, but for a factor; None: the same for all
-    clusters: number of each item's cluster, shape (items,); None: each is one of its own
+    clusters: number of each item's cluster; None: each is one of its own
     """
 
     scores: Floats
@@ -112,11 +105,7 @@ class Powered:
         return None if one is None or other is None or not one else other / one
 
     def labels_for(self, half: float) -> int | None:
-        """Return the labels for an interval of value ± half; None: all items would not do.
-
-        The variance of labels falls with their number, that of judgements only with the items: share^2 *
-        variance / items.
-        """
+        """Return the labels for an interval of value ± half; None: all items would not do."""
         people, mean = self.people, self.combined
         if people.error is None or mean.error is None:
             return None
@@ -264,8 +253,7 @@ def _wilson(
 ) -> tuple[float, float]:
     """Return Wilson's interval of a mean between bounds, with as many cases as would have this error.
 
-    Without any error, as where all scores are equal, each cluster is one case: few equal scores are no proof
-    that there are no others.
+    Without any error, as where all scores are equal, each cluster is one case.
     """
     least, span = bounds[0], bounds[1] - bounds[0]
     share = min(max((value - least) / span, 0.0), 1.0)

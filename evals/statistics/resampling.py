@@ -56,8 +56,8 @@ def student(mean: Floats, squares: Floats, n: Floats, groups: Floats) -> tuple[F
     """Return the standard error of means and Student's t, from the summed squares of clusters' residuals.
 
     The error is sqrt(G / (G - 1) * squares) / n for G clusters of n numbers (Cameron, Gelbach and Miller,
-    Review of Economics and Statistics 2008); of clusters of one it is that of a mean. Without any spread t is
-    infinite, and 0 where the mean is 0, too.
+    Review of Economics and Statistics 2008). Without any spread t is infinite, and 0 where the mean is 0,
+    too.
     """
     error = np.sqrt(squares * groups / np.maximum(groups - 1, 1)) / np.maximum(n, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -69,9 +69,8 @@ def resample_clusters(sums: Sums, seed: int, resamples: int) -> Floats:
     largest = np.abs(residual).max(axis=0, initial=0.0)
     squares, parts = residual**2, []
     alike = n.size > 0 and bool((n == n.flat[0]).all())  # then what sizes are multiplied with is known
-    crossed, sizes, held = (
-        (residual[:0], n[:0], n[:0]) if alike else (residual * n, n**2, (n > 0).astype(float))
-    )
+    if not alike:
+        crossed, sizes, held = residual * n, n**2, (n > 0).astype(float)
     for counts in draws(len(residual), seed, resamples):
         groups = np.full((1, 1), float(len(residual))) if alike else counts @ held
         total = groups * n.flat[0] if alike else counts @ n

@@ -1,13 +1,9 @@
 """The risk-coverage curve: how wrong the answers are if only the surest ones are given.
 
-Questions are put in order of falling confidence. Of the first n of N, coverage is n / N and risk the mean
-of their losses (El-Yaniv and Wiener, JMLR 2010; Geifman and El-Yaniv, NeurIPS 2017). The area under the curve
-is one number for the whole; its excess over the area in the order of the losses themselves, the best there
-is, is what better confidence could save (Geifman, Uziel and El-Yaniv, ICLR 2019; Ding and others, CVPR
-workshops 2020).
-
-It is a number of a set of questions: what one adds to it depends on the others. So it is no metric, whose
-mean over questions would be compared, but is computed of stored confidences and values for a report.
+Of the first n of N questions in order of falling confidence, coverage is n / N and risk the mean of their
+losses (El-Yaniv and Wiener, JMLR 2010; Geifman and El-Yaniv, NeurIPS 2017). The excess of the area under the
+curve over that in the order of the losses is what better confidence could save (Geifman, Uziel and El-Yaniv,
+ICLR 2019). It is a number of a set of questions, and so no metric.
 """
 
 from __future__ import annotations
@@ -48,26 +44,24 @@ class RiskCoverage:
 
 
 def risk_coverage(confidence: Floats, loss: Floats, seed: int) -> RiskCoverage | None:
-    """Return the risk-coverage curve of questions, or None where there is none.
+    """Return the risk-coverage curve of questions, or None where there is none; equal confidences are one
+    step.
 
-    Equal confidences cannot be cut apart: they are one step of the curve.
-
-    Args:
-        confidence: of each question, higher is surer, shape (n,), finite.
-        loss: of each answer, 0 the best, shape (n,), finite.
+    confidence: of each question, higher is surer, shape (n,), finite; loss: of each answer, 0 the best, the
+        same
 
     >>> found = risk_coverage(np.array([0.9, 0.8, 0.7, 0.6]), np.array([0.0, 1.0, 0.0, 1.0]), seed=7)
     >>> found.risk.tolist()  # 0, 1/2, 1/3, 2/4
     [0.0, 0.5, 0.3333333333333333, 0.5]
-    >>> round(found.area, 4), round(found.excess, 4)  # less (0 + 0 + 1/3 + 1/2) / 4
-    (0.3333, 0.125)
     """
     if not len(loss):
         return None
     order = np.argsort(-confidence, kind="stable")
     falling, losses = confidence[order], loss[order]
     ends = np.flatnonzero(np.append(falling[1:] != falling[:-1], True))
-    coverage, risk, area = _curve(losses[None, :], np.ones((1, len(losses))), ends)
+    covered = np.arange(1.0, len(losses) + 1)[None, :]
+    risk, area = _risk(losses[None, :], np.ones((1, len(losses))), covered, ends)
+    coverage = covered[:, ends] / len(losses)
     best = np.sort(losses)
     ideal = np.cumsum(best) / np.arange(1, len(best) + 1)
     n = len(losses)
@@ -75,33 +69,19 @@ def risk_coverage(confidence: Floats, loss: Floats, seed: int) -> RiskCoverage |
     areas = np.concatenate([_risk(losses[None, :], *counts, ends)[1] for counts in drawn])
     tail = (1 - CONFIDENCE) / 2 * 100
     low, high = np.percentile(areas, [tail, 100 - tail])
-    return RiskCoverage(
-        coverage[0],
-        risk[0],
-        ideal[ends],
-        float(area[0]),
-        float(max(0.0, area[0] - ideal.mean())),
-        float(low),
-        float(high),
-        len(losses),
-    )
-
-
-def _curve(losses: Floats, counts: Floats, ends: npt.NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
-    """Return coverage, risk, each of shape (rows, points), and area, shape (rows,).
-
-    losses: in order of falling confidence, shape (1, n); counts: how often each counts, shape (rows, n)
-    """
-    covered = np.cumsum(counts, axis=1)
-    risk, area = _risk(losses, counts, covered, ends)
-    covered = covered[:, ends]
-    return covered / covered[:, -1:], risk, area
+    excess = float(max(0.0, area[0] - ideal.mean()))
+    figures = (float(area[0]), excess, float(low), float(high))
+    return RiskCoverage(coverage[0], risk[0], ideal[ends], *figures, n)
 
 
 def _risk(
     losses: Floats, counts: Floats, covered: Floats, ends: npt.NDArray[np.int64]
 ) -> tuple[Floats, Floats]:
-    """Return risk and area; covered: the counts so far, of the same shape."""
+    """Return risk, of shape (rows, points), and area, (rows,).
+
+    losses: in order of falling confidence, shape (1, n); counts, covered: how often each counts, and all so
+    far, shape (rows, n)
+    """
     lost = np.cumsum(counts * losses, axis=1)
     if len(ends) < covered.shape[1]:
         covered, lost = covered[:, ends], lost[:, ends]

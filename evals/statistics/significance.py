@@ -1,8 +1,8 @@
-"""Paired bootstrap tests between cells, with Holm's correction for multiple comparisons.
+"""Paired tests between cells: bootstrap, permutation, Holm's correction; what could have been found.
 
-Questions about the same document share its difficulty. Where that is so, the clusters are what is drawn
-(`evals.statistics.clusters`); without clusters each question is one. Other tests (of seeds, replicates,
-judges) have their place here: each gives p-values that `holm` adjusts.
+Questions about the same document share its difficulty: then clusters are what is drawn
+(`evals.statistics.clusters`). The permutation tests try all choices of signs of the differences with few
+clusters, and else draw some (Fisher 1935; for retrieval: Smucker, Allan and Carterette, CIKM 2007).
 """
 
 from __future__ import annotations
@@ -45,26 +45,20 @@ def paired_bootstrap(
 ) -> Differences:
     """Test whether the mean of each column is 0, by its studentised bootstrap over rows or clusters of them.
 
-    The clusters of rows (questions) are drawn with replacement, for all columns alike. With d the
-    differences, m their mean, s its standard error (`resampling.student`) and t = m / s, the p-value is the
-    share of resamples of d - m whose |t| is at least that of d (Efron and Tibshirani, An Introduction to the
-    Bootstrap, 1993, ch. 16; Sakai, SIGIR 2006), with one added to either count. Where none is, Student's
-    distribution tells how far below that share p is, so that many comparisons need no more resamples. The
-    interval is m ± q * s, q the 95th percentile of those |t|.
+    With d the differences, m their mean, s its standard error (`resampling.student`) and t = m / s, the
+    p-value is the share of resamples of d - m whose |t| is at least that of d (Efron and Tibshirani, An
+    Introduction to the Bootstrap, 1993, ch. 16; Sakai, SIGIR 2006), with one added to either count; where
+    none is, Student's distribution tells how far below that share p is. The interval is m ± q * s, q the
+    95th percentile of those |t|.
 
-    The signs of k clusters' sums that are not 0 can be chosen in 2^k ways: no paired test of theirs can tell
-    more than p = 2^(1 - k), and a smaller p is raised to that. So three questions tell nothing apart.
+    The signs of k clusters' sums can be chosen in 2^k ways: a smaller p is raised to 2^(1 - k).
 
-    Args:
-        differences: shape (questions, columns); NaN where either of the two has no value.
-        binary: the values that differ are 0 or 1; where the bootstrap has no interval then (few differ, so
-            that some resamples have no spread), Agresti and Min's (Statistics in Medicine 2005) stands in.
+    differences: shape (questions, columns); NaN where either of the two has no value
+    binary: the values that differ are 0 or 1; where the bootstrap has no interval then, Agresti and Min's
+        (Statistics in Medicine 2005) stands in
 
     >>> paired_bootstrap(np.array([[0.2, 0.0], [0.4, 0.0], [0.3, 0.0]]), seed=7).p.tolist()
     [0.25, 1.0]
-    >>> values = np.array([[0.2], [0.4], [0.3], [0.1]])
-    >>> paired_bootstrap(values, seed=7, clusters=np.array([0, 0, 1, 1])).p.tolist()  # as of two questions
-    [0.5]
     """
     from scipy.special import stdtr  # 0.2 s, which a run with nothing to compare has not; scipy.stats: 1 s
 
@@ -97,10 +91,8 @@ def paired_bootstrap(
 
 
 def _agresti_min(sums: resampling.Sums) -> tuple[resampling.Floats, resampling.Floats]:
-    """Return intervals of mean differences of -1, 0 and 1: Wald's, after half a pair is added to each square.
-
-    So there are two pairs more, one of which differs, as often one way as the other; clusters and Student's
-    distribution as in the bootstrap.
+    """Return intervals of mean differences of -1, 0 and 1: Wald's, after half a pair is added to each
+    square.
     """
     from scipy.special import stdtrit
 
@@ -114,10 +106,8 @@ def _agresti_min(sums: resampling.Sums) -> tuple[resampling.Floats, resampling.F
 
 
 def holm(p: resampling.Floats) -> resampling.Floats:
-    """Adjust p-values so that below `ALPHA` any of them is false in at most 5 % of families (Holm 1979).
-
-    With p(1) <= … <= p(m), the i-th is raised to the largest of (m - j + 1) * p(j), j <= i, at most 1. NaN
-    is no comparison and stays.
+    """Adjust p-values so that below `ALPHA` any of them is false in at most 5 % of families (Holm 1979); NaN
+    stays.
 
     >>> holm(np.array([0.01, np.nan, 0.04, 0.03])).round(3).tolist()
     [0.03, nan, 0.06, 0.06]
@@ -153,11 +143,10 @@ def sign_flips(
 ) -> Floats:
     """Return a two-sided p of each column: the share of signs by which the sum is as far from 0 as it is.
 
-    Exact where the sums of k clusters are not 0 and 2^(k - 1) <= resamples; else one is added to the count of
-    the drawn signs and to theirs. NaN where a column has no difference.
+    Exact where the sums of k clusters are not 0 and 2^(k - 1) <= resamples; else one is added to either
+    count. NaN where a column has no difference.
 
-    Args:
-        differences: shape (questions, columns); NaN where either of the two has no value.
+    differences: shape (questions, columns); NaN where either of the two has no value
 
     >>> sign_flips(np.array([[1.0, 0.5], [2.0, -0.5], [3.0, 0.0], [4.0, 0.0]]), seed=7).tolist()
     [0.125, 1.0]
@@ -182,12 +171,11 @@ def step_down(
 ) -> StepDownResult:
     """Adjust the permutation test of each column for a leader that was found in the same data.
 
-    Columns are cells less their leader, which leads because its values are high: among equal cells some
-    leader always does. So the sum of a cell's differences is compared with the range, largest less smallest,
-    of the sums of all cells that are not significant yet, the leader among them, under the same signs of all
-    columns (step-down: Westfall and Young, Resampling-Based Multiple Testing, 1993; Romano and Wolf,
-    Econometrica 2005). The range is not studentised: with few clusters, or cells whose values are shaped
-    unlike, studentised sums reject true hypotheses too often or find nothing (`make bench-verdict`).
+    Columns are cells less their leader, which leads because its values are high. So the sum of a cell's
+    differences is compared with the range of the sums of all cells that are not significant yet, the leader
+    among them, under the same signs of all columns (step-down: Westfall and Young, Resampling-Based Multiple
+    Testing, 1993; Romano and Wolf, Econometrica 2005). The range is not studentised: with few clusters
+    studentised sums reject true hypotheses too often or find nothing (`make bench-verdict`).
 
     >>> step_down(np.array([[-1.0, 0.5], [-2.0, -0.5], [-3.0, 0.0], [-4.0, 0.0]]), seed=7).p.tolist()
     [0.125, 1.0]
@@ -246,13 +234,8 @@ MOST_QUESTIONS = 1_000_000  # larger plans are not realistic
 def detectable(error: Floats, critical: float) -> Floats:
     """Return the smallest true difference that a test would find four times out of five.
 
-    A difference is found where the measured one reaches the critical one; it is about normal around the true
-    one. So it is critical + z * error, z the normal quantile of the power (Cohen, Statistical Power Analysis,
-    1988, ch. 2; for retrieval: Sakai, Information Retrieval Journal 2016). Infinite where no difference could
-    have been found, NaN without an error.
-
-    >>> detectable(np.array([0.02, np.nan]), 0.0392).round(3).tolist()
-    [0.056, nan]
+    critical + z * error, z the normal quantile of the power (Cohen, Statistical Power Analysis, 1988, ch.
+    2; for retrieval: Sakai, Information Retrieval Journal 2016). Infinite where none could have been found.
     """
     from scipy.special import ndtri
 
@@ -264,12 +247,10 @@ def questions_needed(
 ) -> Floats:
     """Return how many questions would find each difference four times out of five, if it is what it seems.
 
-    What is detectable falls with the root of the number of questions (and of their clusters, which grow
-    alike): n * (detectable / difference)^2. NaN where the two are equal so far, or more than a million would
-    be needed.
+    n * (detectable / difference)^2, as what is detectable falls with the root of the number of questions. NaN
+    where the two are equal so far, or more than a million would be needed.
 
-    Args:
-        critical: the mean difference that had to be reached; if none can be, that of Šidák's normal quantile.
+    critical: the mean difference that had to be reached; if none can be, that of Šidák's normal quantile
 
     >>> differences, error, n = np.array([0.05, 0.1, 0.0]), np.full(3, 0.05), np.full(3, 100.0)
     >>> questions_needed(differences, error, n, 0.098, 3).tolist()
@@ -288,9 +269,9 @@ def questions_needed(
 def within_margin(found: Differences, margin: float) -> Bools:
     """Return whether the interval of each difference is inside of ±margin, in the family of all columns.
 
-    Beside the interval, which is of one difference alone, the one-sided Student's test that the difference
-    is not as large as the margin (Schuirmann, J. Pharmacokinetics and Biopharmaceutics 1987) must hold after
-    Holm's correction. False with fewer than `FEWEST_CLUSTERS` clusters and without a margin (NaN).
+    The one-sided Student's test that the difference is not as large as the margin (Schuirmann, J.
+    Pharmacokinetics and Biopharmaceutics 1987) must hold as well, after Holm's correction. False with fewer
+    than `FEWEST_CLUSTERS` clusters and without a margin (NaN).
     """
     from scipy.special import stdtr
 
@@ -334,10 +315,8 @@ def contrasts(
 ) -> Contrasts:
     """Compare cells with their leader by the paired permutation test over clusters of questions.
 
-    Args:
-        differences: values less the leader's, shape (questions, cells); NaN where either has none.
-        binary: the values are all 0 or 1.
-        margin: a difference that does not matter; NaN: none is stated.
+    differences: values less the leader's, shape (questions, cells); NaN where either has none
+    binary: the values are all 0 or 1; margin: a difference that does not matter; NaN: none is stated
 
     >>> found = contrasts(np.array([[-0.5, 0.0]] * 20), seed=7)
     >>> (found.p < ALPHA).tolist(), found.differences.mean.tolist()

@@ -1,10 +1,8 @@
 """The decision of a study: which cell to use, what it is expected to lose, and what the data cannot say.
 
-"Not significantly different" is not "equally good". So a cheaper cell is recommended only where its expected
-loss against the leader is at most half of the margin and it is not significantly worse; else the leader is.
-A difference that is shown to be within the margin does not matter, however significant it is.
-The rule was chosen by simulation (`make bench-verdict`): it loses hardly more than always taking the leader,
-costs less where nothing differs, and loses far less than taking the simplest of the tied cells.
+A cheaper cell is recommended only where its expected loss against the leader is at most half of the margin
+and it is not significantly worse; else the leader is. A difference that is shown to be within the margin
+does not matter, however significant it is. The rule was chosen by simulation (`make bench-verdict`).
 """
 
 from __future__ import annotations
@@ -39,10 +37,7 @@ TEXTS: Mapping[str, tuple[str, str]] = {
     ),
     "not_run": ("no pipeline was run", "keine ist gelaufen"),
     "use": ("Use {label}.", "Empfohlen: {label}."),
-    "only": (
-        "It is the only pipeline with a rank: {of}.",
-        "Sie hat als einzige Pipeline einen Rang: {of}.",
-    ),
+    "only": ("It is the only pipeline with a rank: {of}.", "Sie hat als einzige Pipeline einen Rang: {of}."),
     "best": ("It is the best: {of}.", "Sie ist die beste: {of}."),
     "leads": ("It leads by {of}.", "Sie führt: {of}."),
     "tied_1": ("{names} is tied with it.", "{names} liegt gleichauf."),
@@ -501,6 +496,7 @@ def _decided(
     chosen = _preferred(among, best, facts)
     within = tuple(cell for cell in tied if rows[cell]["within_margin"])
     open_ones = [rows[cell] for cell in tied if cell not in within]
+    finds = [row["detectable"] for row in ranked[1:] if row["detectable"] is not None]
     return replace(
         found,
         by=by,
@@ -509,9 +505,7 @@ def _decided(
         tied=tied,
         within_margin=within,
         worse=tuple(row["cell"] for row in ranked[1:] if row["tied"] is False),
-        detectable=median(finds)
-        if (finds := [r["detectable"] for r in ranked[1:] if r["detectable"] is not None])
-        else None,
+        detectable=median(finds) if finds else None,
         documents_needed=_documents_needed(open_ones, found),
     )
 

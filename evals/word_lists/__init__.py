@@ -1,8 +1,7 @@
 """Word lists for the rules that read questions: TOML files, one for each language and topic.
 
-A file holds groups. A group is text (words between white space), a list (phrases, or regular expressions
-where its comment says so), or a table from a meaning to the words that have it (the months by their numbers).
-Files are read when they are first asked for, and then kept.
+A group in a file is text (words between white space), a list (phrases, or regular expressions where its
+comment says so), or a table from a meaning to the words that have it (the months by their numbers).
 """
 
 from __future__ import annotations
@@ -19,21 +18,13 @@ FOLDER = Path(__file__).parent
 
 @cache
 def groups(topic: str, language: Language) -> dict[str, Any]:
-    """Return the groups of one file as TOML has them.
-
-    Raises:
-        FileNotFoundError: no file has that topic and language.
-    """
+    """Return the groups of one file as TOML has them."""
     return tomllib.loads((FOLDER / language / f"{topic}.toml").read_text("utf-8"))
 
 
 @cache
 def entries(topic: str, group: str, *languages: Language) -> tuple[str, ...]:
-    """Return the words, phrases or patterns of a group in their order, of all languages unless told which.
-
-    >>> entries("calendar", "last", "english")
-    ('last', 'past', 'previous')
-    """
+    """Return the words, phrases or patterns of a group in their order, of all languages unless told which."""
     found: list[str] = []
     for language in languages or LANGUAGES:
         group_of_language = groups(topic, language).get(group, ())
@@ -43,11 +34,7 @@ def entries(topic: str, group: str, *languages: Language) -> tuple[str, ...]:
 
 @cache
 def table(topic: str, group: str) -> dict[str, str]:
-    """Return word -> what it means of a table such as the months, in all languages.
-
-    >>> table("calendar", "months")["märz"], table("calendar", "units")["tag"]
-    ('3', 'day')
-    """
+    """Return word -> what it means of a table such as the months, in all languages."""
     return {
         word: meaning
         for language in LANGUAGES
@@ -58,21 +45,13 @@ def table(topic: str, group: str) -> dict[str, str]:
 
 @cache
 def numbered(topic: str, group: str) -> dict[str, int]:
-    """Return word -> number of a table whose words mean numbers.
-
-    >>> numbered("calendar", "months")["märz"]
-    3
-    """
+    """Return word -> number of a table whose words mean numbers."""
     return {word: int(number) for word, number in table(topic, group).items()}
 
 
 @cache
 def function_words(language: Language) -> frozenset[str]:
-    """Return the words of the closed classes: articles, pronouns, prepositions, auxiliaries and the like.
-
-    They say nothing of what a text is about. Readers of questions also skip the words that only
-    ask (`question_stop_words`), which a text may be about.
-    """
+    """Return the words of the closed classes: articles, pronouns, prepositions, auxiliaries and the like."""
     classes = groups("function_words", language)
     return frozenset(word for name in classes for word in entries("function_words", name, language))
 

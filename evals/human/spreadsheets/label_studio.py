@@ -66,9 +66,8 @@ def config_xml(queue: Queue, shown: Sequence[Showing]) -> str:
             asked = rubric_name, criterion.name
             _ask(view, asked, table.explain_criterion(queue, asked, criterion))
     ElementTree.SubElement(view, "Header", value="Comment")
-    ElementTree.SubElement(
-        view, "TextArea", name=table.COMMENT, toName=FIELDS[table.ANSWER], rows="3", maxSubmissions="1"
-    )
+    named = {"name": table.COMMENT, "toName": FIELDS[table.ANSWER]}
+    ElementTree.SubElement(view, "TextArea", {**named, "rows": "3", "maxSubmissions": "1"})
     ElementTree.indent(view)
     return ElementTree.tostring(view, encoding="unicode") + "\n"
 
@@ -83,26 +82,18 @@ def choice_text(value: float, words: str) -> str:
 
 def _fields(queue: Queue, shown: Sequence[Showing]) -> list[str]:
     found = {name for showing in shown for name in table.texts_of(queue, showing)}
-    return [
-        name for name in FIELDS if name in found or name in {table.QUESTION, table.ANSWER, table.PASSAGES}
-    ]
+    found |= {table.QUESTION, table.ANSWER, table.PASSAGES}
+    return [name for name in FIELDS if name in found]
 
 
 def _ask(view: ElementTree.Element, asked: table.Asked, criterion: Criterion) -> None:
     title = f"{table.score_column(asked).removeprefix(table.SCORE)}: {criterion.ask}"
     ElementTree.SubElement(view, "Header", value=_literal(title))
-    choices = ElementTree.SubElement(
-        view,
-        "Choices",
-        name=control(asked),
-        toName=FIELDS[table.ANSWER],
-        choice="single-radio",
-        showInline="false",
-    )
+    shown = {"name": control(asked), "toName": FIELDS[table.ANSWER], "choice": "single-radio"}
+    choices = ElementTree.SubElement(view, "Choices", {**shown, "showInline": "false"})
     for value, words in criterion.anchors.items():
-        ElementTree.SubElement(
-            choices, "Choice", value=_literal(choice_text(value, words)), alias=table.number(value)
-        )
+        text, alias = _literal(choice_text(value, words)), table.number(value)
+        ElementTree.SubElement(choices, "Choice", value=text, alias=alias)
     ElementTree.SubElement(choices, "Choice", value=f"{table.SKIP}: you cannot say", alias=table.SKIP)
 
 
@@ -214,34 +205,24 @@ def _row(place: str, task: Task, annotation: object, heading: table.SheetHeading
     if not isinstance(annotation, Mapping):
         raise ValueError("an annotation is not a JSON object: export whole annotations, not their ids")  # noqa: TRY004
     data = _data(task)
-    said = (
-        _results(annotation)
-        if "result" in annotation
-        else {name: _bare(value) for name, value in task.items()}
-    )
+    bare_fields = {name: _bare(value) for name, value in task.items()}
+    said = _results(annotation) if "result" in annotation else bare_fields
     cancelled = annotation.get("was_cancelled") is True or annotation.get("skipped") is True
     scores: dict[table.Asked, object] = {}
     for rubric, worded in heading.rubrics.items():
         for criterion in worded.criteria:
             asked = rubric, criterion or None
-            bare = table.score_column(asked).removeprefix(
-                table.SCORE
-            )  # a person may have named the controls so
+            # A person may have named the controls so.
+            bare = table.score_column(asked).removeprefix(table.SCORE)
             names = [control(asked), *([] if bare in _TAKEN else [bare])]
-            scores[asked] = (
-                table.SKIP if cancelled else next((said[one] for one in names if one in said), None)
-            )
+            given = next((said[one] for one in names if one in said), None)
+            scores[asked] = table.SKIP if cancelled else given
     comment = said.get(table.COMMENT)
-    return table.FilledRow(
-        place,
-        str(data.get(ITEM)),
-        {name: str(data[field]) for name, field in FIELDS.items() if field in data},
-        scores,
-        comment if comment is not None else "",
-        _who(annotation),
-        _seconds(annotation.get("lead_time")),
-        _time(annotation.get("updated_at")) or _time(annotation.get("created_at")),
-    )
+    texts = {name: str(data[field]) for name, field in FIELDS.items() if field in data}
+    at = _time(annotation.get("updated_at")) or _time(annotation.get("created_at"))
+    seconds, who = _seconds(annotation.get("lead_time")), _who(annotation)
+    said_of_it = comment if comment is not None else ""
+    return table.FilledRow(place, str(data.get(ITEM)), texts, scores, said_of_it, who, seconds, at)
 
 
 def _results(annotation: Task) -> dict[str, object]:
@@ -276,11 +257,9 @@ def _who(annotation: Task) -> str:
     who = annotation.get("completed_by", annotation.get("annotator"))
     if isinstance(who, Mapping):
         who = who.get("email") or who.get("id")
-    name = (
-        who if isinstance(who, str) and who.strip() else f"user {who}" if isinstance(who, int) else "unnamed"
-    )
+    user = f"user {who}" if isinstance(who, int) else "unnamed"
     try:
-        return annotator_name(name)
+        return annotator_name(who if isinstance(who, str) and who.strip() else user)
     except InputError as error:
         raise ValueError(str(error)) from error
 
@@ -312,9 +291,8 @@ def _latest(rows: list[table.FilledRow]) -> tuple[list[table.FilledRow], list[st
             continue
         older, newer = sorted((other, row), key=lambda one: one.scored_at or datetime.min.replace(tzinfo=UTC))
         last[key] = newer
-        notes.append(
-            f"{older.place}: `{older.annotator}` has scored it again later; the later annotation counts"
-        )
+        again = f"`{older.annotator}` has scored it again later; the later annotation counts"
+        notes.append(f"{older.place}: {again}")
     return list(last.values()), notes
 
 

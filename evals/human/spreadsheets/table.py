@@ -29,10 +29,7 @@ PASSAGES = "passages"
 
 
 def texts_of(queue: Queue, showing: Showing) -> dict[str, str]:
-    """Return the texts of a showing in reading order.
-
-    Of a pair, `answer` is the one that stands first. The ground truth is included where a rubric shows it.
-    """
+    """Return the texts of a showing in reading order; of a pair, `answer` is the one that stands first."""
     case = showing.item.case
     texts = {QUESTION: case.question}
     first, second = case.answer or "", case.rival
@@ -41,9 +38,8 @@ def texts_of(queue: Queue, showing: Showing) -> dict[str, str]:
     texts[ANSWER] = first
     if second is not None:
         texts[SECOND] = second
-    if case.ground_truth is not None and any(
-        queue.rubrics[one].shows_ground_truth for one in showing.rubrics
-    ):
+    is_shown = any(queue.rubrics[one].shows_ground_truth for one in showing.rubrics)
+    if case.ground_truth is not None and is_shown:
         texts[TRUTH] = case.ground_truth
     for place, passage in enumerate(case.passages, 1):
         texts[f"{PASSAGE} {place}"] = _passage(passage, place)
@@ -83,13 +79,11 @@ class Worded(BaseModel):
 
 
 class SheetHeading(BaseModel):
-    """The first line of a spreadsheet, and part of each task for another tool.
+    """The first line of a spreadsheet, and part of each task; sheet: id of this spreadsheet alone.
 
-    sheet: id of this spreadsheet alone, by which what it brought is known when it comes again
     annotator: whose spreadsheet it is; None: of any annotator who works on it together
     among: names of those who share the work; none: the spreadsheet holds every item
-    known: how many rows the annotator's scores had when it was written: what it was filled in with
-    rubrics: by name, as they were worded
+    known: how many rows the annotator's scores had when it was written; rubrics: by name, as they were worded
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -208,12 +202,10 @@ class Past:
 
     def base(self, shown: Shown, heading: SheetHeading) -> State:
         versions = {name: one.version for name, one in heading.rubrics.items()}
-        return _state(
-            row
-            for place, row in self._by_showing.get(shown, ())
-            if _is_of(row, heading)
-            or (place < heading.known and versions.get(row["rubric"]) == row["rubric_version"])
-        )
+        rows = self._by_showing.get(shown, ())
+        old = {place for place, row in rows if versions.get(row["rubric"]) == row["rubric_version"]}
+        known = {place for place in old if place < heading.known}
+        return _state(row for place, row in rows if place in known or _is_of(row, heading))
 
     def brought(self, shown: Shown, heading: SheetHeading) -> int:
         return sum(_is_of(row, heading) for _, row in self._by_showing.get(shown, ()))
@@ -253,11 +245,10 @@ class SpreadsheetColumn(NamedTuple):
 
 @dataclass(frozen=True)
 class QueueTable:
-    """A queue as it is written.
+    """A queue as it is written; rows: a cell for each column, texts encoded; open: criteria to fill in, by
+    row.
 
     legend: the criterion of each score column, and its values
-    rows: a cell for each column, texts encoded
-    open: the criteria to fill in, for each row
     """
 
     heading: SheetHeading
@@ -293,10 +284,9 @@ def criteria_of(queue: Queue, showing: Showing) -> dict[Asked, Criterion]:
 
 
 def shown_values(queue: Queue, showing: Showing, said: State) -> dict[Asked, float | str]:
-    asked = criteria_of(queue, showing)
-    return {
-        one: as_shown(said[one].entry, asked[one], swapped=showing.swapped) for one in asked if one in said
-    }
+    asked = {one: criterion for one, criterion in criteria_of(queue, showing).items() if one in said}
+    swapped = showing.swapped
+    return {one: as_shown(said[one].entry, how, swapped=swapped) for one, how in asked.items()}
 
 
 def score_column(asked: Asked) -> str:
@@ -330,9 +320,8 @@ def _columns(queue: Queue, texts: Sequence[dict[str, list[str]]]) -> list[Spread
             longest[name] = max(longest.get(name, 1), len(parts))
     longest.setdefault(COMMENT, 1)
     order = [name for name in (QUESTION, ANSWER, SECOND, TRUTH) if name in longest]
-    passages = sorted(
-        (one for one in longest if one.startswith(f"{PASSAGE} ")), key=lambda one: int(one.split()[1])
-    )
+    numbered = (one for one in longest if one.startswith(f"{PASSAGE} "))
+    passages = sorted(numbered, key=lambda one: int(one.split()[1]))
     scores = [
         SpreadsheetColumn(score_column((name, one.name)), "score", (name, one.name))
         for name, rubric in queue.rubrics.items()
@@ -359,11 +348,8 @@ def _cells(texts: dict[str, list[str]]) -> dict[str, str]:
 
 def _legend(queue: Queue, columns: Sequence[SpreadsheetColumn]) -> list[tuple[SpreadsheetColumn, Criterion]]:
     of = {(name, one.name): one for name, rubric in queue.rubrics.items() for one in rubric.criteria}
-    return [
-        (column, explain_criterion(queue, column.asked, of[column.asked]))
-        for column in columns
-        if column.asked
-    ]
+    asked = ((column, column.asked) for column in columns if column.asked)
+    return [(column, explain_criterion(queue, one, of[one])) for column, one in asked]
 
 
 def explain_criterion(queue: Queue, asked: Asked, criterion: Criterion) -> Criterion:
@@ -380,12 +366,9 @@ _LONGEST_SHOWN = 40
 
 @dataclass(frozen=True)
 class FilledRow:
-    """A row that came back.
+    """A row that came back, at the place `FILE:LINE`; texts, scores: of the columns that are there.
 
-    place: `FILE:LINE`
-    texts, scores: of the columns that are there
-    comment: None: no column
-    annotator: None: whose the spreadsheet is
+    comment: None: no column; annotator: None: whose the spreadsheet is
     """
 
     place: str
@@ -411,8 +394,8 @@ class Filled:
 def read_entry(value: object, criterion: Criterion, *, compares: bool = False) -> RatingEntry | None:
     """Return a cell's value by a criterion; None: empty.
 
-    Numbers may be text with a decimal comma; words of an anchor stand for its value, TRUE and FALSE for 1 and
-    0; of a pair, `left` and `first` for the highest value, `right` and `second` for the lowest.
+    Numbers may be text with a decimal comma; words of an anchor stand for its value; of a pair, `left` and
+    `first` for the highest value, `right` and `second` for the lowest.
     """
     value = usable(value)
     if value is None or (isinstance(value, str) and not value.strip()):
@@ -454,11 +437,9 @@ def _number(value: object, criterion: Criterion) -> float | None:
         return float(plain.casefold() == "true")
     if _NUMBER.fullmatch(plain):
         return finite_number(plain.replace(",", "."))
-    words = [
-        anchor
-        for anchor, text in criterion.anchors.items()
-        if any(_same_words(one, plain) for one in (text, f"{number(anchor)}: {text}"))
-    ]
+    folded = " ".join(plain.split()).casefold()
+    meant = {anchor: " ".join(text.split()).casefold() for anchor, text in criterion.anchors.items()}
+    words = [one for one, text in meant.items() if folded in {text, f"{number(one)}: {text}"}]
     return words[0] if len(words) == 1 else None
 
 
@@ -466,10 +447,6 @@ def _side(value: object, criterion: Criterion) -> float | None:
     low, high = criterion.bounds
     sides = {"left": high, "first": high, "right": low, "second": low, "none": (low + high) / 2}
     return sides.get(value.strip().casefold()) if isinstance(value, str) else None
-
-
-def _same_words(one: str, other: str) -> bool:
-    return " ".join(one.split()).casefold() == " ".join(other.split()).casefold()
 
 
 def _wanted(criterion: Criterion) -> str:

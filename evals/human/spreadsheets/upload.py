@@ -80,15 +80,14 @@ class _Returning:
             if showing.item.item_id not in self.now.by_id:
                 gone.add(row.token)
             self.found.scores += self._scores(row, showing, change)
-        missing = len(self.by_token.keys() - {row.token for row in self.filled.rows})
+        missing, notes = len(self.by_token.keys() - {row.token for row in self.filled.rows}), self.found.notes
         if missing:
-            self.found.notes.append(
+            notes.append(
                 f"{missing:,} of its {len(self.by_token):,} rows are not in the file: left as they are"
             )
         if gone:
-            self.found.notes.append(
-                f"{len(gone):,} rows are of items that are no longer in the queue; their scores are kept"
-            )
+            what = "rows are of items that are no longer in the queue; their scores are kept"
+            notes.append(f"{len(gone):,} {what}")
         return self.found
 
     def _once(self) -> Iterator[table.FilledRow]:
@@ -96,17 +95,15 @@ class _Returning:
         for row in self.filled.rows:
             first = seen.setdefault((row.token, row.annotator), row)
             if row.token not in self.by_token:
-                self.found.rejects.append(
-                    f"{row.place}: item `{row.token[:40]}` does not belong to this spreadsheet"
-                )
+                strange = f"item `{row.token[:40]}` does not belong to this spreadsheet"
+                self.found.rejects.append(f"{row.place}: {strange}")
             elif first is row:
                 yield row
             elif _content(first) == _content(row):
                 self.found.notes.append(f"{row.place}: the same row as {first.place}; read once")
             else:
-                self.found.rejects.append(
-                    f"{row.place}: the same item as {first.place} with other scores; keep one"
-                )
+                other = f"the same item as {first.place} with other scores; keep one"
+                self.found.rejects.append(f"{row.place}: {other}")
 
     def _edited(self, row: table.FilledRow, showing: Showing) -> Iterator[str]:
         texts = table.texts_of(self.then, showing)
@@ -115,11 +112,8 @@ class _Returning:
             if not same_text(text, texts.get(name, "")):
                 yield f"`{name}` is not the text of the item; undo the change, or export the queue again"
         queued = self.now.by_id.get(showing.item.item_id)
-        if (
-            queued is not None
-            and table.TRUTH in texts
-            and queued.item.case.ground_truth != showing.item.case.ground_truth
-        ):
+        truth = showing.item.case.ground_truth
+        if queued is not None and table.TRUTH in texts and queued.item.case.ground_truth != truth:
             yield "the ground truth has changed since the export; export the queue again"
 
     def _read(self, row: table.FilledRow, showing: Showing, problems: list[str]) -> _Change:
@@ -141,7 +135,7 @@ class _Returning:
             except ValueError as error:
                 problems.append(f"`{table.score_column(one)}`: {error}")
         try:
-            comments = self._comments(row, base, stands, entries)
+            comments = self._comments(row, base, stands)
         except ValueError as error:
             problems.append(f"`comment`: {error}")
             comments = {}
@@ -169,20 +163,14 @@ class _Returning:
             raise ValueError("the wording of the rubric has changed since the export; export the queue again")
 
     def _comments(
-        self,
-        row: table.FilledRow,
-        base: table.State,
-        stands: Mapping[table.Asked, table.RatingEntry],
-        edited: Mapping[table.Asked, table.RatingEntry | None],
+        self, row: table.FilledRow, base: table.State, stands: Mapping[table.Asked, table.RatingEntry]
     ) -> dict[table.Asked, str]:
         text = base.comment if row.comment is None else table.read_comment(row.comment)
         if same_text(text, base.comment):
             return {one: said.comment for one, said in base.items() if one in stands}
         if not stands:
-            if text:
-                self.found.notes.append(
-                    f"{row.place}: a comment without a score is not kept; write a score, or skip"
-                )
+            lost = "a comment without a score is not kept; write a score, or skip"
+            self.found.notes += [f"{row.place}: {lost}"] if text else []
             return {}
         first = next(iter(stands))
         return {one: text if one == first else "" for one in stands}
@@ -326,13 +314,9 @@ def _columns(path: Path, rows: Sequence[Line], heading: table.SheetHeading) -> t
 
 
 def _found_columns(place: str, names: list[str], heading: table.SheetHeading) -> _Columns:
-    scores = {
-        (rubric, criterion or None): _folded(
-            table.SCORE + ".".join(part for part in (rubric, criterion) if part)
-        )
-        for rubric, worded in heading.rubrics.items()
-        for criterion in worded.criteria
-    }
+    rubrics = heading.rubrics.items()
+    asked_of = [(rubric, one or None) for rubric, worded in rubrics for one in worded.criteria]
+    scores = {asked: _folded(table.score_column(asked)) for asked in asked_of}
     known = {table.ITEM, *scores.values()}
     findings = [
         f"{place}: {names.count(name)} columns are called `{name}`; remove one"
@@ -347,14 +331,10 @@ def _found_columns(place: str, names: list[str], heading: table.SheetHeading) ->
     if findings:
         raise InputError(*findings)
     places = {name: place for place, name in enumerate(names) if name}
-    texts: dict[str, list[int]] = {}
-    for name in places:
-        if _is_text(name) and "(part " not in name:
-            texts[name] = list(_parts(places, name))
-    comment = texts.pop(table.COMMENT, [])
-    return _Columns(
-        places[table.ITEM], texts, {asked: places[name] for asked, name in scores.items()}, comment
-    )
+    named = [name for name in places if _is_text(name) and "(part " not in name]
+    texts = {name: list(_parts(places, name)) for name in named}
+    comment, at = texts.pop(table.COMMENT, []), {asked: places[name] for asked, name in scores.items()}
+    return _Columns(places[table.ITEM], texts, at, comment)
 
 
 def _is_text(name: str) -> bool:
@@ -382,7 +362,7 @@ def _row(
     scores = {asked: cell(at) for asked, at in columns.scores.items()}
     item = form.read(item).strip() if isinstance(item, str) else item
     if item in (None, ""):
-        if all((one is None or (isinstance(one, str) and not one.strip())) for one in scores.values()):
+        if not any(one.strip() if isinstance(one, str) else one is not None for one in scores.values()):
             return None
         return f"{place}: a score in a row without an `{table.ITEM}`: it cannot be told of what it is"
     if not isinstance(item, str):

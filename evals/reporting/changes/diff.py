@@ -82,9 +82,8 @@ SCORES: Schema = {"cell": pl.String, "metric": pl.String, "question_id": pl.Stri
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """A result; names of cells and rankings are without the study's.
+    """A result; names of cells and rankings are without the study's. scores: means over the replicates.
 
-    hits: `HITS`; answers: `ANSWERS`; scores: `SCORES`, means over the replicates
     gone: what is no longer in the workspace, a phrase each
     """
 
@@ -135,9 +134,8 @@ def _read(
 ) -> tuple[pl.DataFrame, list[str]]:
     frames, gone = [pl.DataFrame(schema=schema)], []
     for key, identity in entry.artifacts.get(stage, {}).items():
-        found = results.read_stored(
-            store, stage, identity, file, [name for name in schema if name not in _OURS]
-        )
+        columns = [name for name in schema if name not in _OURS]
+        found = results.read_stored(store, stage, identity, file, columns)
         if found is None:
             gone.append(key)
             continue
@@ -166,9 +164,7 @@ def passage_changes(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the questions of each ranking whose passages or their order differ, and those passages.
 
-    A passage is its text in its document, wherever it stands; a moved document stays the same.
-
-    rankings: name of a ranking of the first result -> that of the second
+    A passage is its text in its document, wherever it stands. rankings: of the first result -> of the second
 
     Returns:
         ranking (of the second), question_id, left and entered (how many passages), causes (ids of changed
@@ -401,16 +397,13 @@ def _ranking() -> pl.Expr:
 def _hanging(
     documents: list[results.DocumentChange], rankings: pl.DataFrame, answers: pl.DataFrame
 ) -> dict[str, Hanging]:
-    found = {}
-    for name, rows in (("rankings", rankings), ("answers", answers)):
+    found = []
+    for rows in (rankings, answers):
         exploded = rows.select("question_id", "causes").explode("causes").drop_nulls("causes")
-        found[name] = exploded.group_by("causes").agg(pl.len(), pl.col("question_id").unique().sort())
-    known, said = ({row[0]: row[1:] for row in found[name].iter_rows()} for name in found)
-    return {
-        one.doc_id: Hanging(
-            known.get(one.doc_id, (0,))[0],
-            said.get(one.doc_id, (0,))[0],
-            tuple(known[one.doc_id][1]) if one.doc_id in known else (),
-        )
-        for one in documents
-    }
+        grouped = exploded.group_by("causes").agg(pl.len(), pl.col("question_id").unique().sort())
+        found.append({doc: (n, tuple(questions)) for doc, n, questions in grouped.iter_rows()})
+    hanging = {}
+    for doc in (one.doc_id for one in documents):
+        (n, questions), (said, _) = (of.get(doc, (0, ())) for of in found)
+        hanging[doc] = Hanging(n, said, questions)
+    return hanging

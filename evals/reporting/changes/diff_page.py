@@ -105,19 +105,12 @@ def _cells(found: Diff) -> PageSection:
     primary = found.after.primary
     units = {one.name: one.unit for one in found.after.metrics}
     shown = [one for one in found.moves if one.is_significant or one.metric == primary.name]
-    rows = [
-        (
-            label(f"s.{one.cell}"),
-            one.metric,
-            number(one.before, units.get(one.metric, "")),
-            number(one.after, units.get(one.metric, "")),
-            with_sign(one.difference, units.get(one.metric, "")),
-            interval(one.low, one.high, units.get(one.metric, "")),
-            p_value(one.p),
-            "moved" if one.is_significant else "",
-        )
-        for one in sorted(shown, key=lambda one: (not one.is_significant, one.p, -abs(one.difference)))
-    ]
+    rows = []
+    for one in sorted(shown, key=lambda one: (not one.is_significant, one.p, -abs(one.difference))):
+        unit, moved = units.get(one.metric, ""), "moved" if one.is_significant else ""
+        means = (number(one.before, unit), number(one.after, unit), with_sign(one.difference, unit))
+        ends = interval(one.low, one.high, unit)
+        rows.append((label(f"s.{one.cell}"), one.metric, *means, ends, p_value(one.p), moved))
     sentences = [
         "Paired by the questions that both ask alike; the p-value is the larger of the paired bootstrap's "
         "and the paired permutation test's, each adjusted (Holm) for the cells of its metric. Times are "
@@ -146,26 +139,18 @@ def _answers(found: Diff) -> PageSection:
     rows = list(found.answers.iter_rows(named=True))
     label = labels_of([f"s.{row['cell']}" for row in rows])
     passages = _passages(found, names)
-    folds = [
-        Details(
-            f"{row['question_id']} · {label('s.' + row['cell'])}"
-            + (f" · replicate {row['replicate']}" if row["replicate"] > 1 else ""),
-            [
-                Definitions(
-                    [
-                        ("question", truncate(row["question"], LONGEST)),
-                        ("before", _said(row["old_status"], row["old"])),
-                        ("after", _said(row["new_status"], row["new"])),
-                        ("because of", because(row, names)),
-                        *passages.get((row["cell"].rpartition(".")[0], row["question_id"]), ()),
-                    ],
-                    "",
-                )
-            ],
-            style="change",
-        )
-        for row in rows
-    ]
+    folds = []
+    for row in rows:
+        again = f" · replicate {row['replicate']}" if row["replicate"] > 1 else ""
+        said = [
+            ("question", truncate(row["question"], LONGEST)),
+            ("before", _said(row["old_status"], row["old"])),
+            ("after", _said(row["new_status"], row["new"])),
+            ("because of", because(row, names)),
+            *passages.get((row["cell"].rpartition(".")[0], row["question_id"]), ()),
+        ]
+        title = f"{row['question_id']} · {label('s.' + row['cell'])}{again}"
+        folds.append(Details(title, [Definitions(said, "")], style="change"))
     sentence = (
         f"{len(rows)} of {several(found.compared, 'answer')} {'is' if len(rows) == 1 else 'are'} another."
     )
@@ -225,13 +210,9 @@ def _else(found: Diff) -> PageSection:
 
 def diff_json(found: Diff) -> str:
     """Ids of documents in causes are those under `documents`."""
+    names = ("leaderboard", "leader")
     before, after = (
-        {
-            "study": one.study,
-            "since": one.at.isoformat(),
-            "leaderboard": one.leaderboard,
-            "leader": one.leader,
-        }
+        {"study": one.study, "since": one.at.isoformat(), **{name: getattr(one, name) for name in names}}
         for one in (found.before, found.after)
     )
     return json.dumps(
@@ -243,9 +224,9 @@ def diff_json(found: Diff) -> str:
                 {**asdict(one), "hanging": asdict(found.hanging[one.doc_id])} for one in found.documents
             ],
             "cells": {
-                "matched": [list(pair) for pair in found.cells.pairs],
-                "only_before": list(found.cells.only_before),
-                "only_after": list(found.cells.only_after),
+                "matched": found.cells.pairs,
+                "only_before": found.cells.only_before,
+                "only_after": found.cells.only_after,
             },
             "moves": [{**asdict(one), "significant": one.is_significant} for one in found.moves],
             "answers_compared": found.compared,

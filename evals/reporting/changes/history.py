@@ -42,9 +42,8 @@ SIGNS = {Change.ADDED: "+", Change.REMOVED: "−", Change.TEXT: "~", Change.MOVE
 
 @dataclass(frozen=True)
 class HistoryStep:
-    """A result, and what differs from the one before it.
+    """A result, and what differs from the one before it; back: how many results ago.
 
-    back: how many results ago
     documents: kind of change -> documents; None where those of either result are gone
     replaced: whether the previous leader is significantly worse than the current one
     """
@@ -61,7 +60,6 @@ class HistoryStep:
 
     @property
     def corpus(self) -> str:
-        """Document changes, as `+1 −2 ~3`."""
         if self.documents is None:
             return "?"
         return " ".join(f"{SIGNS[kind]}{n}" for kind, n in self.documents.items() if n)
@@ -92,37 +90,27 @@ def _documents(before: HistoryEntry, after: HistoryEntry, store: ArtifactStore) 
 
 
 def history_records_of(found: Sequence[HistoryStep]) -> list[dict[str, Any]]:
-    rows = []
-    for step in found:
-        entry, leader = step.entry, step.entry.leading
-        rows.append(
-            {
-                "study": entry.study,
-                "back": step.back,
-                "since": entry.at.isoformat(),
-                "leaderboard": entry.leaderboard,
-                "run": entry.run,
-                "metric": entry.metric,
-                "leader": entry.leader,
-                **{name: getattr(leader, name, None) for name in ("value", "low", "high")},
-                "tied": [one.cell for one in step.best],
-                "within_margin": [one.cell for one in entry.within_margin],
-                "leader_replaced": step.replaced,
-                "documents": entry.documents,
-                "documents_changed": None
-                if step.documents is None
-                else {kind.value: n for kind, n in step.documents.items()},
-                "questions": entry.n_questions,
-                **{f"{kind}_changed": _named(names) for kind, names in step.parts.by_kind.items()},
-                "other": list(step.parts.other),
-            }
-        )
-    return rows
-
-
-def _named(found: Any) -> dict[str, list[str]]:
-    parts = {"added": found.added, "removed": found.removed, "changed": found.changed}
-    return {kind: list(names) for kind, names in parts.items() if names}
+    return [
+        {
+            "study": step.entry.study,
+            "back": step.back,
+            "since": step.entry.at.isoformat(),
+            **{name: getattr(step.entry, name) for name in ("leaderboard", "run", "metric", "leader")},
+            **{name: getattr(step.entry.leading, name, None) for name in ("value", "low", "high")},
+            "tied": [one.cell for one in step.best],
+            "within_margin": [one.cell for one in step.entry.within_margin],
+            "leader_replaced": step.replaced,
+            "documents": step.entry.documents,
+            "documents_changed": step.documents and {kind.value: n for kind, n in step.documents.items()},
+            "questions": step.entry.n_questions,
+            **{
+                f"{kind}_changed": {how: list(names) for how, names in vars(one).items() if names}
+                for kind, one in step.parts.by_kind.items()
+            },
+            "other": list(step.parts.other),
+        }
+        for step in found
+    ]
 
 
 def history_json(found: Sequence[HistoryStep]) -> str:
@@ -139,12 +127,8 @@ def history_csv(found: Sequence[HistoryStep]) -> str:
     writer = csv.DictWriter(out, list(rows[0]) if rows else ["study"], lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        writer.writerow(
-            {
-                name: json.dumps(value) if isinstance(value, dict | list) else value
-                for name, value in row.items()
-            }
-        )
+        nested = {name: json.dumps(value) for name, value in row.items() if isinstance(value, dict | list)}
+        writer.writerow(row | nested)
     return out.getvalue()
 
 

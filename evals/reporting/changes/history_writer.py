@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import islice, product
-from typing import Any
 
 import polars as pl
 
@@ -55,12 +54,7 @@ def is_recorded(study: str, home: Home) -> bool:
 def record_result(grid: Grid, name: str, home: Home, run: str = "") -> bool:
     """Add the current result to the history unless it is its last line; return whether it was added.
 
-    The report must be up to date, so that all artifacts belong together.
-
-    run: id of the Dagster run, if any
-
-    Raises:
-        AssayError: the line cannot be written.
+    The report must be up to date, so that all artifacts belong together. run: id of the Dagster run, if any
     """
     if is_recorded(name, home):
         return False
@@ -125,7 +119,8 @@ def _standing(study: Study, board: Artifact, store: ArtifactStore) -> Record:
 def _made_of(grid: Grid, name: str, before: Record | None, store: ArtifactStore) -> Record:
     study = grid.studies[name]
     stages = _stages(grid)
-    documents = _documents(grid, study, before, store)
+    documents = _documents(study, before, store)
+    sizes = {source: one.meta.get("documents", 0) for source, one in documents.items()}
     facts = study_facts(study, store)
     written = {**{one.name: one.recipe for one in facts.chunkings}, **facts.recipes}
     keys = {
@@ -135,28 +130,20 @@ def _made_of(grid: Grid, name: str, before: Record | None, store: ArtifactStore)
         **{stage: [cell.key for cell in study.runs()] for stage in ("answers", "scores")},
         "judgements": [one.key for cell in study.runs() for one in grid.judgements_of(cell)],
     }
-    found = {
-        stage: {key: artifact.identity for key in keys[stage] if (artifact := store.current(stage, key))}
+    current = {
+        stage: {key: artifact for key in keys[stage] if (artifact := store.current(stage, key))}
         for stage in ("chunks", *_OPENED)
     }
-    sets = {
-        key: artifact.data_version
-        for key in keys["questions"]
-        if (artifact := store.current("questions", key))
-    }
+    found = {stage: {key: one.identity for key, one in those.items()} for stage, those in current.items()}
     return {
-        "documents": sum(one.meta.get("documents", 0) for one in documents.values()),
+        "documents": sum(sizes.values()),
         "seed": study.seed,
         "clusters": study.clusters,
         "sources": {
-            source: {
-                "identity": one.identity,
-                "data_version": one.data_version,
-                "documents": one.meta.get("documents", 0),
-            }
+            source: {"identity": one.identity, "data_version": one.data_version, "documents": sizes[source]}
             for source, one in documents.items()
         },
-        "sets": sets,
+        "sets": {key: one.data_version for key, one in current["questions"].items()},
         "recipes": dict(_recipes(stages)),
         "written": written,
         "code": {stage.name: stage.code_version for stage in stages} | {"rag-assay": version("rag-assay")},
@@ -191,9 +178,7 @@ def _weights(study: Study) -> dict[str, str]:
     return dict(sorted(local.items()))
 
 
-def _documents(
-    grid: Grid, study: Study, before: Mapping[str, Any] | None, store: ArtifactStore
-) -> dict[str, Artifact]:
+def _documents(study: Study, before: Record | None, store: ArtifactStore) -> dict[str, Artifact]:
     """Return source -> the documents that were chunked, by their contents' digest; else the current ones."""
     current = {one: found for one in study.corpus.sources if (found := store.current("documents", one))}
     cut = [found for key in study.chunk_sets() if (found := store.current("chunks", key))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -52,9 +52,8 @@ class MetricFacts:
 
 @dataclass(frozen=True)
 class HistoryEntry:
-    """A line of a study's history.
+    """A line of a study's history; number: among the results of the study, from 1.
 
-    number: among the results of the study, from 1
     sources: name -> identity and data version of its documents, and their number
     questions: name of a question set -> data version
     recipes: name -> digest; written: name of a component -> its recipe as YAML
@@ -67,22 +66,22 @@ class HistoryEntry:
     id: str
     at: datetime
     leaderboard: str
-    run: str
-    metric: str
     metrics: tuple[MetricFacts, ...]
-    leader: str | None
     cells: tuple[CellValue, ...]
-    documents: int
     n_questions: int
-    seed: int
-    clusters: str
-    sources: Mapping[str, Mapping[str, Any]]
     questions: Mapping[str, str]
-    recipes: Mapping[str, str]
-    written: Mapping[str, str]
-    code: Mapping[str, str]
-    weights: Mapping[str, str]
-    artifacts: Mapping[str, Mapping[str, str]]
+    run: str = ""
+    metric: str = ""
+    leader: str | None = None
+    documents: int = 0
+    seed: int = 7
+    clusters: str = "documents"
+    sources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    recipes: Mapping[str, str] = field(default_factory=dict)
+    written: Mapping[str, str] = field(default_factory=dict)
+    code: Mapping[str, str] = field(default_factory=dict)
+    weights: Mapping[str, str] = field(default_factory=dict)
+    artifacts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def tied(self) -> tuple[CellValue, ...]:
@@ -109,9 +108,8 @@ class HistoryEntry:
 
     @property
     def primary(self) -> MetricFacts:
-        return next(
-            (one for one in self.metrics if one.name == self.metric), MetricFacts(self.metric, self.metric)
-        )
+        mine = (one for one in self.metrics if one.name == self.metric)
+        return next(mine, MetricFacts(self.metric, self.metric))
 
 
 def entries_of(home: Home, study: str) -> list[HistoryEntry]:
@@ -129,27 +127,11 @@ def entry_of(record: Record, number: int) -> HistoryEntry:
         )
         for one in record.get("standing", ())
     )
-    return HistoryEntry(
-        study=record["study"],
-        number=number,
-        id=record["entry"],
-        at=datetime.fromisoformat(record["since"]),
-        leaderboard=record["leaderboard"],
-        run=record.get("run") or "",
-        metric=record.get("metric") or "",
-        metrics=tuple(MetricFacts(**one) for one in record.get("metrics", ())),
-        leader=record.get("leader"),
-        cells=cells,
-        documents=record.get("documents") or 0,
-        n_questions=record.get("questions") or 0,
-        seed=record.get("seed", 7),
-        clusters=record.get("clusters", "documents"),
-        **{
-            name: record.get(name, {})
-            for name in ("sources", "recipes", "written", "code", "weights", "artifacts")
-        },
-        questions=record.get("sets", {}),
-    )
+    known = {one.name: record[one.name] for one in fields(HistoryEntry) if record.get(one.name) is not None}
+    known |= {"number": number, "id": record["entry"], "at": datetime.fromisoformat(record["since"])}
+    known |= {"n_questions": record.get("questions") or 0, "questions": record.get("sets", {})}
+    metrics = tuple(MetricFacts(**one) for one in record.get("metrics", ()))
+    return HistoryEntry(**known | {"metrics": metrics, "cells": cells})
 
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -158,11 +140,7 @@ NameOf = Callable[[str], str]
 
 
 def chosen(written: str, home: Home, name_of: NameOf) -> HistoryEntry:
-    """Return a result: the last one, one so many results back, or that of a moment (a date: its end, UTC).
-
-    Raises:
-        InputError: no such study or result.
-    """
+    """Return a result: the last one, one so many results back, or that of a moment (a date: its end, UTC)."""
     name, when = _parted(written)
     found = history_of(name, home, name_of)
     if not when:
@@ -183,11 +161,7 @@ def chosen(written: str, home: Home, name_of: NameOf) -> HistoryEntry:
 
 
 def history_of(name: str, home: Home, name_of: NameOf) -> list[HistoryEntry]:
-    """Return the results of a study, the oldest first.
-
-    Raises:
-        InputError: it has none.
-    """
+    """Return the results of a study, the oldest first; InputError: it has none."""
     study = name if name in history_studies(home) else name_of(name)
     found = entries_of(home, study)
     if not found:
@@ -232,10 +206,7 @@ class Change(StrEnum):
 
 @dataclass(frozen=True)
 class DocumentChange:
-    """A document that differs.
-
-    doc_id: of the second result, of a removed one that of the first
-    before: previous id of a moved one
+    """doc_id: of the second result, of a removed one that of the first; before: previous id of a moved one
     note: which facts differ, or where it was
     """
 
@@ -282,10 +253,7 @@ def snapshot(entry: HistoryEntry, store: ArtifactStore) -> DocumentSnapshot:
 
 
 def document_changes(before: DocumentSnapshot, after: DocumentSnapshot) -> list[DocumentChange]:
-    """Return changes by source and address; sources that are gone are left out.
-
-    A removed document whose whole text is that of an added one of the same source has moved.
-    """
+    """Return changes by source and address; a removed document with the text of an added one has moved."""
     gone = {*before.gone, *after.gone}
     old, new = (
         {
@@ -362,10 +330,9 @@ class Named:
 
 @dataclass(frozen=True)
 class PartChanges:
-    """What differs beside documents.
+    """What differs beside documents; code: stages, and the package, of another version.
 
     written: name of a component -> what of its recipe differs, as `bm25.k: 5 → 10; …`
-    code: stages, and the package, of another version
     """
 
     questions: Named = Named()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -53,10 +54,7 @@ INTERVALS = read_texts("intervals")
 def intervals_figure(
     data: ReportData, entries: Sequence[RankedResult], cells: int, language: Language = "en"
 ) -> Table | None:
-    """Return the entries that have a value, in their order; None where there is none.
-
-    cells: how many the whole leaderboard has
-    """
+    """Return the entries that have a value, in their order; cells: how many the whole leaderboard has."""
     metric = data.primary
     valued = [entry for entry in entries if entry.result.value is not None]
     shown = valued[: limits.CHART_ROWS]
@@ -168,11 +166,8 @@ def metrics_figure(data: ReportData, subset: Subset, labels: Mapping[str, str]) 
 
 
 def _known(standings: Sequence[CellStanding], metric: MetricInfo) -> dict[str, float]:
-    return {
-        one.cell.key: found.value
-        for one in standings
-        if (found := one.results.get(metric.name)) and found.covered and found.value is not None
-    }
+    found = ((one.cell.key, one.results.get(metric.name)) for one in standings)
+    return {key: one.value for key, one in found if one and one.covered and one.value is not None}
 
 
 def _metric_column(metric: MetricInfo, standings: Sequence[CellStanding], subset: Subset) -> BarColumn:
@@ -227,10 +222,9 @@ def full_scores_figure(data: ReportData, subset: Subset) -> Table | None:
     if len(names) < 2:
         return None
     none = BarValue(None, why="not in equal contexts with the others")
-    columns = [
-        column(Column(one.title, one.best, one.about), [one.found.get(name, none) for name in names], "%")
-        for one in shown
-    ]
+    heads = [Column(one.title, one.best, one.about) for one in shown]
+    figures = ([one.found.get(name, none) for name in names] for one in shown)
+    columns = [column(head, own, "%") for head, own in zip(heads, figures, strict=True)]
     further = {"chunking": len(every_name) - len(names), "metric": len(every) - len(shown)}
     return bar_table(
         "chart-full-scores",
@@ -324,16 +318,13 @@ def latencies_figure(data: ReportData) -> Table | None:
     shown = list(medians)[: limits.LATENCY_ROWS]
     if not shown:
         return None
+    columns = [_cost_columns(data, rows.filter(metric == one.name), one, shown) for one in metrics]
     return bar_table(
         "chart-latencies",
         "Time of each generator",
         _latencies_about(medians),
         ("Generator", shown),
-        [
-            each
-            for one in metrics
-            for each in _cost_columns(data, rows.filter(metric == one.name), one, shown)
-        ],
+        [*chain.from_iterable(columns)],
         display.left_out("they are slower, and in the table below", generator=len(medians) - len(shown)),
     )
 
@@ -342,21 +333,15 @@ def _cost_columns(
     data: ReportData, rows: pl.DataFrame, metric: MetricInfo, names: Sequence[str]
 ) -> Iterator[BarColumn]:
     value, none = pl.col("value"), BarValue(None, why="no answer has a value")
-    of_generators = rows.group_by("generator").agg(
-        pl.len(), value.median().alias("median"), value.quantile(0.95, "linear").alias("95th percentile")
-    )
-    known = {row["generator"]: row for row in of_generators.iter_rows(named=True)}
-    wide = (
-        rows.group_by("question_id", "generator")
-        .agg(value.mean())
-        .pivot(on="generator", index="question_id", values="value")
-        .sort("question_id")
-    )
+    late = value.quantile(0.95, "linear").alias("95th percentile")
+    of_generators = rows.group_by("generator").agg(pl.len(), value.median().alias("median"), late)
+    known = of_generators.rows_by_key("generator", named=True, unique=True)
+    means_of = rows.group_by("question_id", "generator").agg(value.mean())
+    wide = means_of.pivot(on="generator", index="question_id", values="value").sort("question_id")
     own = [name for name in names if name in known]
     codes = data.clusters.codes(wide["question_id"].to_list())
-    means = dict(
-        zip(own, intervals(wide.select(own).to_numpy().astype(np.float64), data.seed, codes), strict=True)
-    )
+    table = wide.select(own).to_numpy().astype(np.float64)
+    means = dict(zip(own, intervals(table, data.seed, codes), strict=True))
 
     def mean(name: str) -> BarValue:
         one = means.get(name)
@@ -398,18 +383,13 @@ def stages_figure(data: ReportData) -> Table | None:
         return None
     shown = found.head(limits.STAGE_ROWS)
     several_judges = shown["judge"].n_unique() > 1
-    names = [
-        f"{judge} · {stage}" if several_judges else stage
-        for judge, stage in shown.select("judge", "stage").rows()
-    ]
+    named = shown.select("judge", "stage").rows()
+    names = [f"{judge} · {stage}" if several_judges else stage for judge, stage in named]
+    heads = [Column("Calls"), Column("Time", "sum over calls, s")]
+    heads += [Column("Tokens read", "sum"), Column("Tokens written", "sum")]
     columns = [
-        column(Column(title, note), [BarValue(float(one)) for one in shown[name]], unit)
-        for title, name, unit, note in (
-            ("Calls", "calls", COUNT, ""),
-            ("Time", "seconds", "s", "sum over calls, s"),
-            ("Tokens read", "read", COUNT, "sum"),
-            ("Tokens written", "written", COUNT, "sum"),
-        )
+        column(head, [BarValue(float(one)) for one in shown[name]], "s" if name == "seconds" else COUNT)
+        for head, name in zip(heads, COLUMNS, strict=True)
     ]
     seconds = shown["seconds"].sum()
     slowest = shown.sort("seconds", descending=True).row(0, named=True)
@@ -420,9 +400,8 @@ def stages_figure(data: ReportData) -> Table | None:
         "would show. What the cache gave counts as when it was paid."
     )
     rest = display.left_out("they take less", stage=found.height - shown.height)
-    return bar_table(
-        "chart-stages", "What the stages of judging take", about, ("Stage", names), columns, rest
-    )
+    title = "What the stages of judging take"
+    return bar_table("chart-stages", title, about, ("Stage", names), columns, rest)
 
 
 def _spent(data: ReportData) -> pl.DataFrame | None:
@@ -435,24 +414,13 @@ def _spent(data: ReportData) -> pl.DataFrame | None:
         name: pl.col("said").str.extract(SPENT, at).cast(pl.Float64).fill_null(0.0)
         for at, name in enumerate(COLUMNS, 1)
     }
-    stages = (
-        marked.filter("_staged")
-        .select("judge", "statements")
-        .explode("statements")
-        .select("judge", pl.col("statements").struct.unnest())
-        .filter(pl.col("of") == STAGE)
-        .select("judge", stage="text", said="reason")
-        .with_columns(**parts)
-    )
+    exploded = marked.filter("_staged").select("judge", "statements").explode("statements")
+    said = exploded.select("judge", pl.col("statements").struct.unnest()).filter(pl.col("of") == STAGE)
+    stages = said.select("judge", stage="text", said="reason").with_columns(**parts)
     beside = marked.filter(~pl.col("_staged") & pl.col("judge").is_in(stages["judge"].unique().to_list()))
-    others = beside.select(
-        "judge",
-        stage="metric",
-        calls="calls",
-        seconds="seconds",
-        read="prompt_tokens",
-        written="completion_tokens",
-    ).with_columns(pl.col(*COLUMNS).cast(pl.Float64).fill_null(0.0))
+    renamed = {"metric": "stage", "prompt_tokens": "read", "completion_tokens": "written"}
+    numbers = pl.col(*COLUMNS).cast(pl.Float64).fill_null(0.0)
+    others = beside.rename(renamed).select("judge", "stage", numbers)
     return (
         pl.concat([stages.drop("said"), others])
         .group_by("judge", "stage", maintain_order=True)

@@ -80,16 +80,11 @@ def matrix_section(data: ReportData, subset: Subset) -> PageSection | None:
     """Return a heat map of each retrieval metric and embedder."""
     embedders = sorted({one.cell.embedder or "" for one in subset.standings if one.cell.retriever})
     metrics = [metric for metric in data.metrics if metric.kind == "retrieval"]
-    found = [
-        made
-        for metric in metrics
-        for embedder in embedders
-        if (made := matrix(subset, metric, embedder, len(embedders) > 1))
-    ]
-    if not found:
-        return None
-    tiles = Tiles(found, wide=data.leaderboard["retriever"].n_unique() > 4)
-    return section("matrix", [tiles])
+    several = len(embedders) > 1
+    made = (matrix(subset, metric, one, several) for metric in metrics for one in embedders)
+    found = [one for one in made if one]
+    wide = data.leaderboard["retriever"].n_unique() > 4
+    return section("matrix", [Tiles(found, wide=wide)]) if found else None
 
 
 def matrix(subset: Subset, metric: MetricInfo, embedder: str, several: bool) -> Sequence[Block]:
@@ -124,7 +119,7 @@ def matrix(subset: Subset, metric: MetricInfo, embedder: str, several: bool) -> 
     ]
     table = Table(
         f"{metric.title} by chunking and retriever",
-        [Column(""), *numbers(*retrievers), Column("Mean", is_number=True, style="mean")],
+        [Column(""), *_heat_columns(retrievers)],
         rows,
         style="heat",
         foot=[("Mean", *(mean(by_retriever, one, gap) for one in retrievers), "")],
@@ -136,11 +131,6 @@ def matrix(subset: Subset, metric: MetricInfo, embedder: str, several: bool) -> 
 
 
 def effect_sentence(effect: Effect, axis: str, other: str, metric: MetricInfo) -> str:
-    """
-    >>> metric = MetricInfo("m", "nDCG@10", "retrieval", True, (0, 1), "", "")
-    >>> effect_sentence(Effect({"a": 0.2, "b": 0.5}, 3, 3), "chunking", "retriever", metric)
-    'The chunking moves nDCG@10 by 0.300: from 0.200 (a) to 0.500 (b), each the mean over 3 retrievers.'
-    """
     if effect.span is None:
         why = "one name on this axis" if effect.over else f"no {other} has a value for all of them"
         return f"The effect of the {axis} cannot be given: {why}."
@@ -155,11 +145,7 @@ def effect_sentence(effect: Effect, axis: str, other: str, metric: MetricInfo) -
 
 
 def effect(values: Mapping[tuple[str, str], float], names: Sequence[str], others: Sequence[str]) -> Effect:
-    """Average over the others for which every name has a value, so that means compare the same.
-
-    >>> effect({("a", "x"): 0.2, ("a", "y"): 0.4, ("b", "x"): 0.6}, ["a", "b"], ["x", "y"]).means
-    {'a': 0.2, 'b': 0.6}
-    """
+    """Average over the others for which every name has a value, so that means compare the same."""
     common = [other for other in others if all((name, other) in values for name in names)]
     means = {name: fmean(values[name, other] for other in common) for name in names} if common else {}
     return Effect(means, len(common), len(others))
@@ -185,11 +171,8 @@ def effects_section(found: Effects, language: Language = "en") -> PageSection | 
     words = words_in(CHARTS, language)
     for table in found.axes:
         first = table.effects[0]
-        blocks.append(
-            PageHeading(
-                table.axis.capitalize(), "" if table.subset == "all" else subset_words(table.subset, language)
-            )
-        )
+        of = "" if table.subset == "all" else subset_words(table.subset, language)
+        blocks.append(PageHeading(table.axis.capitalize(), of))
         blocks += [effect_words(first, language), _axis_table(table, language)]
         if table.groups:
             note = PageParagraph(explain("axis-groups", language, most=limits.EFFECT_GROUPS))
@@ -208,25 +191,16 @@ def _axis_table(table: AxisTable, language: Language) -> Table:
     first = table.effects[0]
     columns = [Column(axis.capitalize(), style="cell")]
     for one, _ in bars:
-        note = f"{_unit(one.metric)}n = {one.found.n}"
-        columns.append(
-            Column(metric_title(one.metric.title, language), note, is_number=True, style="with-bar")
-        )
+        unit = "" if one.metric.heading == one.metric.title else f"{one.metric.unit}, "
+        title, note = metric_title(one.metric.title, language), f"{unit}n = {one.found.n}"
+        columns.append(Column(title, note, is_number=True, style="with-bar"))
     columns[2:2] = numbers(words("difference"))
     rows: list[Row] = []
     for at in first.best_first():
         level = first.levels[at]
-        row: list[str | TableFigure] = [
-            level,
-            *(_bar_figure(*one, level, language, is_first=one is bars[0]) for one in bars),
-        ]
-        row[2:2] = [_level_difference(first, at, language)]
-        rows.append(row)
+        leading, *others = (_bar_figure(*one, level, language, is_first=one is bars[0]) for one in bars)
+        rows.append([level, leading, _level_difference(first, at, language), *others])
     return Table(words("effect", axis=words(f"axis_{axis}")), columns, rows, style="effects")
-
-
-def _unit(metric: MetricInfo) -> str:
-    return "" if metric.heading == metric.title else f"{metric.unit}, "
 
 
 def _bar_figure(
@@ -259,14 +233,11 @@ def _groups_table(table: AxisTable, language: Language) -> Table:
         text = number(found.mean[at], first.metric.unit)
         return bold(text) if at == found.best else mark(found.standing(at), language) + text
 
-    rows = [
-        (
-            Markup('<span class="unit">{}</span> {}').format(words(group.column), group.group),
-            str(group.effect.found.n),
-            *(mean(group.effect.found, at) for at in range(len(first.levels))),
-        )
-        for group in table.groups
-    ]
+    rows = []
+    for group in table.groups:
+        named = Markup('<span class="unit">{}</span> {}').format(words(group.column), group.group)
+        found = group.effect.found
+        rows.append((named, str(found.n), *(mean(found, at) for at in range(len(first.levels)))))
     columns = [Column(words("questions"), style="cell"), *numbers("n", *first.levels)]
     caption = words("by_axis_and_group", title=first.metric.title, axis=words(f"axis_{table.axis}"))
     return Table(caption, columns, rows, style="groups")
@@ -287,10 +258,8 @@ def pair_figures(effects: Effects, language: Language = "en") -> tuple[Table, ..
 def _figure(pair: AxisPair, language: Language) -> Table:
     words = words_in(CHARTS, language)
     one, other = (words(f"axis_{axis}") for axis in pair.axes)
-    rows_of, columns_of = (
-        (sorted(range(len(names)), key=lambda at: natural(names[at]))[: limits.PAIR_LEVELS])
-        for names in pair.levels
-    )
+    ordered = (sorted(range(len(names)), key=lambda at: natural(names[at])) for names in pair.levels)
+    rows_of, columns_of = (places[: limits.PAIR_LEVELS] for places in ordered)
     means = pair.found.means
     shown = means[np.ix_(rows_of, columns_of)]
     ends = (float(shown.min()), float(shown.max()))
@@ -306,35 +275,26 @@ def _figure(pair: AxisPair, language: Language) -> Table:
     def written(value: float) -> str:
         return number(float(value), pair.metric.unit)
 
-    rows: list[Row] = [
-        (
-            pair.levels[0][row],
-            *(square(row, column) for column in columns_of),
-            TableFigure(written(means[row].mean()), style="mean"),
-        )
-        for row in rows_of
-    ]
+    rows: list[Row] = []
+    for row in rows_of:
+        mean = TableFigure(written(means[row].mean()), style="mean")
+        rows.append((pair.levels[0][row], *(square(row, column) for column in columns_of), mean))
     further = sum(len(names) for names in pair.levels) - len(rows_of) - len(columns_of)
+    asked = several_in(words, "n_questions", pair.found.n)
     return Table(
         words("pair", one=one.capitalize(), other=other, title=pair.metric.title),
-        [
-            Column(one.capitalize()),
-            *numbers(*(pair.levels[1][column] for column in columns_of)),
-            Column(words("mean"), is_number=True, style="mean"),
-        ],
+        [Column(one.capitalize()), *_heat_columns([pair.levels[1][at] for at in columns_of], words("mean"))],
         rows,
         several_in(words, "left_levels", further) if further else "",
         "heat",
         "chart-pair-" + "-".join(pair.axes),
-        words(
-            "pair_about",
-            words=pair_words(pair, language),
-            questions=several_in(words, "n_questions", pair.found.n),
-            one=one,
-            other=other,
-        ),
+        words("pair_about", words=pair_words(pair, language), questions=asked, one=one, other=other),
         [(words("mean"), *(written(means[:, column].mean()) for column in columns_of), "")],
     )
+
+
+def _heat_columns(names: Sequence[str], mean: str = "Mean") -> list[Column]:
+    return [*numbers(*names), Column(mean, is_number=True, style="mean")]
 
 
 TEXT = 120  # characters of a question
@@ -342,9 +302,9 @@ _ALIKE = 1e-9
 
 
 def questions_figure(data: ReportData, subset: Subset) -> Table | None:
-    """Return the first metric by question and chunking, means over equal contexts.
+    """Return the first metric by question and chunking, means over equal contexts; None without these.
 
-    None without equal contexts. Of many questions those are shown on which chunkings differ most.
+    Of many questions those are shown on which chunkings differ most.
     """
     metric = data.primary
     values = values_of(data, subset, metric)
@@ -366,16 +326,15 @@ def questions_figure(data: ReportData, subset: Subset) -> Table | None:
     shown = table[chosen][:, : len(columns)]
     ends = (float(shown.min()), float(shown.max()))
     texts = {row["question_id"]: row for row in data.questions.iter_rows(named=True)}
-    rows = tuple(
-        _row(questions[one], texts, table[one, : len(columns)], means[one], metric, ends) for one in chosen
-    )
+    figures = table[:, : len(columns)]
+    rows = [_row(questions[one], texts, figures[one], means[one], metric, ends) for one in chosen]
     found = intervals(table, data.seed, data.clusters.codes(questions), metric.bounds)
     foot = [TableFigure(number(one.mean), (interval(one.low, one.high),)) for one in found if one]
     last = f"All {len(known)} questions" if len(known) > len(rows) else "Mean"
     further = {"question": len(known) - len(rows), "chunking": len(names) - len(columns)}
     return Table(
         f"Questions and chunkings: {metric.title}",
-        [Column("Question"), *numbers(*columns), Column("Mean", is_number=True, style="mean")],
+        [Column("Question"), *_heat_columns(columns)],
         rows,
         left_out("chunkings differ less on them", **further),
         "heat texts",
@@ -397,10 +356,8 @@ def _row(
     name = Markup('<a href="{}" dir="auto" lang="{}">{}</a>').format(
         link_of(question_id), question["language"] or "", truncate(question["question"], TEXT)
     )
-    squares = [
-        TableFigure(number(one), style=f"h{heat(one, *ends, higher_is_better=metric.higher_is_better)}")
-        for one in values.tolist()
-    ]
+    levels = (heat(one, *ends, higher_is_better=metric.higher_is_better) for one in values.tolist())
+    squares = [TableFigure(number(one), style=f"h{at}") for one, at in zip(values, levels, strict=True)]
     whole = TableFigure(name, why=f"{question_id}: {question['question']}")
     return whole, *squares, TableFigure(number(mean), style="mean")
 

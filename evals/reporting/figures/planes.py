@@ -110,10 +110,6 @@ def _cost(cost: float, unit: str) -> str:
 
 
 def cost_words(cost: float, unit: str) -> str:
-    """
-    >>> cost_words(0.01234, "US$"), cost_words(0.25, "s"), cost_words(1234.4, "tokens")
-    ('US$ 0.0123', '0.250 s', '1\u202f234 tokens')
-    """
     return f"US$ {_cost(cost, unit)}" if unit == "US$" else f"{_cost(cost, unit)} {unit}".strip()
 
 
@@ -128,11 +124,7 @@ def contexts_section(
         blocks += context_words(found, language)
         for one in found.axes:
             columns = [Column(one.axis.capitalize(), style="cell")]
-            columns += [
-                each
-                for tokens in one.budgets
-                for each in numbers(display.count(tokens), unit=words("tokens"))
-            ]
+            columns += numbers(*map(display.count, one.budgets), unit=words("tokens"))
             rows: list[Row] = [
                 (level, *(_at(found_at, at, language) for found_at in one.budgets.values()))
                 for at, level in enumerate(one.levels)
@@ -140,19 +132,11 @@ def contexts_section(
             caption = words("by_length", title=found.quality, axis=words(f"axis_{one.axis}"))
             blocks.append(Table(caption, columns, rows, style="effects"))
     if fronts:
-        blocks += [
-            PageHeading(words("front")),
-            explain("front", language),
-            Tiles(
-                [
-                    [front_figure(front, at, language), _front_table(front, language)]
-                    for at, front in enumerate(fronts, 1)
-                ]
-            ),
-        ]
-    if not blocks:
-        return None
-    return section("contexts", blocks, language=language)
+        tiles: list[Sequence[Block]] = []
+        for at, one_front in enumerate(fronts, 1):
+            tiles.append((front_figure(one_front, at, language), _front_table(one_front, language)))
+        blocks += [PageHeading(words("front")), explain("front", language), Tiles(tiles)]
+    return section("contexts", blocks, language=language) if blocks else None
 
 
 def _at(found: Levels, at: int, language: Language) -> TableFigure:
@@ -240,14 +224,14 @@ class _RocCurve:
     def __init__(self, data: ReportData, pairs: pl.DataFrame, row: dict[str, object]) -> None:
         self.judge, self.metric, self.by = str(row["judge"]), str(row["metric"]), row["slice"]
         same = (pl.col("judge") == self.judge) & (pl.col("metric") == self.metric)
-        own = pairs.filter(same & pl.col("slice").eq_missing(pl.lit(self.by, pl.String)))
+        of_slice = pl.col("slice").eq_missing(pl.lit(self.by, pl.String))
+        own = pairs.filter(same & of_slice)
         self.n = own.height
         self.curve = roc_curve(own["good"].to_numpy(), own["value"].to_numpy())
         self.area = float(np.trapezoid(self.curve.good, self.curve.bad))
         cards = data.judge_cards
         self.ends, self.low = "–", 0.0
         if cards is not None:
-            of_slice = pl.col("slice").eq_missing(pl.lit(self.by, pl.String))
             card = cards.filter(same & of_slice & (pl.col("measure") == "auc")).head(1)
             for low, high in card.select("low", "high").iter_rows():
                 self.ends, self.low = display.interval(low, high), low or 0.0
@@ -272,15 +256,9 @@ class _RocCurve:
     def rows(self) -> list[tuple[str, ...]]:
         every = range(1, len(self.curve.at))
         step = max(1, len(every) // limits.ROC_POINTS)
-        return [
-            (
-                self.name,
-                display.number(float(self.curve.at[at])),
-                display.percent(float(self.curve.good[at])),
-                display.percent(float(self.curve.bad[at])),
-            )
-            for at in every[::step]
-        ]
+        shares = [map(display.percent, column.tolist()) for column in (self.curve.good, self.curve.bad)]
+        rows = list(zip(map(display.number, self.curve.at.tolist()), *shares, strict=True))
+        return [(self.name, *rows[at]) for at in every[::step]]
 
 
 def _roc_about(shown: Sequence[_RocCurve]) -> str:
@@ -302,10 +280,7 @@ _OTHERS = {"abstention", "citation_precision", "citation_recall"}  # say less of
 
 
 def risk_section(data: ReportData, cells: Sequence[str], labels: Mapping[str, str]) -> PageSection | None:
-    """Return the risk-coverage curves of ``cells``; None where no answer has both confidence and a value.
-
-    cells: keys in the order of the leaderboard
-    """
+    """Return the risk-coverage curves of ``cells``, in this order; None where no answer has one."""
     metric, curves = loss_metric(data), _risk_curves(data)
     found = {cell: curves[cell] for cell in cells if cell in curves}
     if metric is None or not found:
@@ -357,13 +332,8 @@ def risk_rows(data: ReportData) -> list[dict[str, Any]]:
     return [
         {
             **{name: board[cell][name] for name in names},
-            "subset": "all",
-            "metric": f"{NAME}:{metric.name}",
-            "value": curve.area,
-            "n": curve.n,
-            "coverage": share,
-            "low": curve.low,
-            "high": curve.high,
+            **{"subset": "all", "metric": f"{NAME}:{metric.name}", "value": curve.area, "coverage": share},
+            **{name: getattr(curve, name) for name in ("n", "low", "high")},
         }
         for cell, (curve, share) in _risk_curves(data).items()
         if cell in board
@@ -383,11 +353,8 @@ def _risk_curves(data: ReportData) -> dict[str, tuple[RiskCoverage, float]]:
     if metric is None:
         return {}
     of = ["cell", "question_id"]
-    answered = (
-        data.answers.filter(pl.col("status") == "ok")
-        .group_by(of)
-        .agg(pl.col("confidence").drop_nulls().first())
-    )
+    good = data.answers.filter(pl.col("status") == "ok")
+    answered = good.group_by(of).agg(pl.col("confidence").drop_nulls().first())
     asked = dict(data.answers.group_by("cell").agg(pl.col("question_id").n_unique()).iter_rows())
     values = data.values.filter((pl.col("metric") == metric.name) & pl.col("value").is_not_null())
     rows = values.join(answered, on=of).filter(pl.col("confidence").is_finite()).sort(of)
@@ -399,6 +366,5 @@ def _risk_curves(data: ReportData) -> dict[str, tuple[RiskCoverage, float]]:
         curve = risk_coverage(own["confidence"].to_numpy(), own["loss"].to_numpy(), data.seed)
         if curve is not None:
             found[cell] = (curve, curve.n / asked[cell])
-    return {
-        cell: found[cell] for cell in data.leaderboard["cell"].unique(maintain_order=True) if cell in found
-    }
+    order = data.leaderboard["cell"].unique(maintain_order=True)
+    return {cell: found[cell] for cell in order if cell in found}
