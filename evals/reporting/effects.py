@@ -322,17 +322,11 @@ def _at_lengths(data: ReportData) -> list[Row]:
         return []
     means = data.contexts.group_by("cell").agg(pl.len(), *(pl.col(f"at_{n}").mean() for n in BUDGETS))
     board = data.leaderboard.select("cell", "chunking", "embedder", "retriever").unique("cell")
-    return [
-        {
-            **{name: row[name] for name in board.columns},
-            "subset": "all",
-            "metric": f"{CONTEXT}:{tokens}",
-            "value": row[f"at_{tokens}"],
-            "n": row["len"],
-        }
-        for row in means.join(board, on="cell").sort("cell").iter_rows(named=True)
-        for tokens in BUDGETS
-    ]
+    rows = []
+    for row in means.join(board, on="cell").sort("cell").iter_rows(named=True):
+        named = {**{name: row[name] for name in board.columns}, "subset": "all", "n": row["len"]}
+        rows += [{**named, "metric": f"{CONTEXT}:{n}", "value": row[f"at_{n}"]} for n in BUDGETS]
+    return rows
 
 
 def _level_rows(effect: AxisEffect, subset: str) -> list[Row]:

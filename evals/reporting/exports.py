@@ -27,6 +27,7 @@ from rag_assay.evals.questions import Questions
 from rag_assay.evals.rankings import Rankings
 from rag_assay.evals.reporting.contexts import running
 from rag_assay.evals.reporting.data import ReportData
+from rag_assay.evals.reporting.stored_rows import stored_questions
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.artifacts import Artifact
@@ -168,13 +169,8 @@ def _run(connection: duckdb.DuckDBPyConnection, artifact_id: str, tag: str, pref
 
 
 def _gold(connection: duckdb.DuckDBPyConnection, sets: list[str], prefix: str) -> dict[str, Gold]:
-    rows = connection.execute(
-        "SELECT q.question_id, q.evidence, q.needs FROM questions q JOIN pointers p "
-        "ON p.stage = 'questions' AND p.artifact_id = q.artifact_id "
-        "WHERE list_contains(?, p.key) AND q.gold != 'none' ORDER BY q.question_id",
-        [sets],
-    ).fetchall()
-    found = {name: gold_of({"evidence": evidence, "needs": needs}) for name, evidence, needs in rows}
+    rows = stored_questions(connection, sets).filter(pl.col("gold") != "none").sort("question_id")
+    found = {row["question_id"]: gold_of(row) for row in rows.iter_rows(named=True)}
     return {
         name: replace(gold, documents={doc.removeprefix(prefix): n for doc, n in gold.documents.items()})
         for name, gold in found.items()
@@ -238,11 +234,8 @@ def export_tables(study: Study, home: Home, folder: Path) -> list[Path]:
         views += "AND (view_name LIKE 'current_%' OR view_name = 'cells')"
         names = [name for (name,) in connection.execute(views).fetchall()]
         frames = {name: _rows_of(connection, name, study.study) for name in names}
-        asked = (
-            "SELECT q.* EXCLUDE (artifact_id) FROM questions q JOIN pointers p ON p.stage = 'questions' "
-            "AND p.artifact_id = q.artifact_id WHERE list_contains(?, p.key) ORDER BY q.question_id"
-        )
-        frames["questions"] = _frame(connection, asked, Grid([study]).set_keys(study.study))
+        questions = stored_questions(connection, Grid([study]).set_keys(study.study))
+        frames["questions"] = questions.sort("question_id")
     if frames["current_leaderboard"].is_empty():
         raise InputError(f"the study {study.study} has no result yet; run `assay run {study.path}` first")
     folder.mkdir(parents=True, exist_ok=True)
@@ -258,11 +251,7 @@ def _rows_of(connection: duckdb.DuckDBPyConnection, view: str, study: str) -> pl
     key = next(one for one in ("study", "cell", "ranking") if one in columns)
     belongs = "study = ?" if key == "study" else f"starts_with({key}, ? || '.')"
     query = f"SELECT * FROM {view} WHERE {belongs} ORDER BY ALL"  # noqa: S608 -- names of our own views
-    return _frame(connection, query, study)
-
-
-def _frame(connection: duckdb.DuckDBPyConnection, query: str, parameter: object) -> pl.DataFrame:
-    return pl.DataFrame(connection.sql(query, params=[parameter]).to_arrow_table())
+    return pl.DataFrame(connection.sql(query, params=[study]).to_arrow_table())
 
 
 COSTS = {"usd_per_1000": pl.Float64, "seconds_p50": pl.Float64, "seconds_p95": pl.Float64}

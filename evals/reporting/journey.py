@@ -24,7 +24,7 @@ from rag_assay.evals.reporting.journey_rows import HITS_SHOWN, JourneyRows, merg
 from rag_assay.evals.reporting.rating_scores import ScoresOfPeople
 from rag_assay.evals.reporting.retrieval_funnel import REMEDIES, depth, fates_of, legend_of
 from rag_assay.evals.reporting.standings import group_of
-from rag_assay.warehouse.schemas import JUDGEMENTS, Schema, Status
+from rag_assay.warehouse.schemas import HUMAN_SCORES, JUDGEMENTS, Schema, Status
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,16 +166,10 @@ def _people(data: ReportData) -> pl.DataFrame:
     return found.join(data.people.cells.select("key", "cell", "replicate"), on="key").select(*_SAID)
 
 
+_OF_SCORE = ("annotator", "rubric", "criterion", "value", "status", "comment")
 _SAID: Schema = {
-    "question_id": pl.String,
-    "cell": pl.String,
-    "replicate": pl.Int64,
-    "annotator": pl.String,
-    "rubric": pl.String,
-    "criterion": pl.String,
-    "value": pl.Float64,
-    "status": pl.String,
-    "comment": pl.String,
+    **{"question_id": pl.String, "cell": pl.String, "replicate": pl.Int64},
+    **{name: HUMAN_SCORES[name] for name in _OF_SCORE},
 }
 
 
@@ -409,35 +403,23 @@ def _between_cells(data: ReportData) -> pl.DataFrame:
     if not span:
         return _NONE
     spread = (2 * value.std(ddof=0) / span).clip(0.0, 1.0)
-    return (
-        rows.group_by("question_id")
-        .agg(spread.alias("value"), pl.len())
-        .filter(pl.col("len") > 1)
-        .drop("len")
-    )
+    found = rows.group_by("question_id").agg(spread.alias("value"), pl.len())
+    return found.filter(pl.col("len") > 1).drop("len")
 
 
 def _among_people(people: ScoresOfPeople | None) -> pl.DataFrame:
-    apart = [
-        rows.filter(pl.col("annotators") > 1).select(
-            "question_id", value=(pl.col("high") - pl.col("low")) / span
-        )
-        for rows, _, span in _by_criterion(people)
-    ]
-    return _means(apart)
+    several, apart = pl.col("annotators") > 1, pl.col("high") - pl.col("low")
+    scored = [(rows.filter(several), span) for rows, _, span in _by_criterion(people)]
+    return _means([rows.select("question_id", value=apart / span) for rows, span in scored])
 
 
 def _against_judges(data: ReportData) -> pl.DataFrame:
     if data.people is None or data.judgements is None or not data.judgements.height:
         return _NONE
     bounds = {one.name: one.bounds for one in data.metrics}
-    judged = data.judgements.filter((pl.col("status") == "ok") & pl.col("value").is_not_null()).select(
-        "question_id",
-        "cell",
-        pl.col("cell_replicate").alias("replicate"),
-        "value",
-        metric=pl.concat_str("judge", "metric", separator="."),
-    )
+    place = ("question_id", "cell", pl.col("cell_replicate").alias("replicate"))
+    good = data.judgements.filter(pl.col("value").is_not_null(), status="ok")
+    judged = good.select(*place, "value", metric=pl.concat_str("judge", "metric", separator="."))
     apart = []
     for (metric,), own in judged.partition_by("metric", as_dict=True).items():
         low, high = bounds.get(str(metric), (None, None))

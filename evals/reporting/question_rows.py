@@ -10,7 +10,12 @@ import polars as pl
 
 from rag_assay.evals.pipeline.passages import contexts_of
 from rag_assay.evals.reporting.stale_results import stored_result
-from rag_assay.evals.reporting.stored_rows import cards_of, stored_documents, uncalibrated_metrics
+from rag_assay.evals.reporting.stored_rows import (
+    cards_of,
+    stored_documents,
+    stored_questions,
+    uncalibrated_metrics,
+)
 from rag_assay.evals.study.cells import Cell
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
@@ -164,12 +169,7 @@ def _people(connection: duckdb.DuckDBPyConnection, study: Study, question_id: st
 
 
 def _question(connection: duckdb.DuckDBPyConnection, grid: Grid, study: Study, question_id: str) -> Row:
-    rows = _dicts(
-        connection,
-        "SELECT q.* EXCLUDE (artifact_id) FROM questions q JOIN pointers p ON p.stage = 'questions' "
-        "AND p.artifact_id = q.artifact_id WHERE list_contains(?, p.key)",
-        [grid.set_keys(study.study)],
-    )
+    rows = stored_questions(connection, grid.set_keys(study.study)).iter_rows(named=True)
     by_id = {row["question_id"]: row for row in rows}
     if question_id not in by_id:
         known = sorted(by_id)

@@ -40,13 +40,9 @@ def select_rows(
 
 
 def stored_questions(connection: duckdb.DuckDBPyConnection, sets: list[str]) -> pl.DataFrame:
-    return select_rows(
-        connection,
-        "SELECT q.* EXCLUDE (artifact_id) FROM questions q JOIN pointers p ON p.stage = 'questions' "
-        "AND p.artifact_id = q.artifact_id WHERE list_contains(?, p.key) ORDER BY p.key, q.question_id",
-        [sets],
-        schemas.QUESTIONS,
-    )
+    sql = "SELECT q.* EXCLUDE (artifact_id) FROM questions q JOIN pointers p ON p.stage = 'questions' "
+    sql += "AND p.artifact_id = q.artifact_id WHERE list_contains(?, p.key) ORDER BY p.key, q.question_id"
+    return select_rows(connection, sql, [sets], schemas.QUESTIONS)
 
 
 _SHORT_BINS = (  # whole, they are the context once more
@@ -98,12 +94,8 @@ def stored_judgements(
 
 def stored_losses(connection: duckdb.DuckDBPyConnection, first: dict[str, str]) -> pl.DataFrame:
     """Return schemas.LOSSES with `cell`; first: ranking -> the cell that stands for it"""
-    rows = select_rows(
-        connection,
-        "SELECT * FROM current_losses WHERE list_contains(?, ranking) ORDER BY ALL",
-        [list(first)],
-        {**schemas.LOSSES, "ranking": pl.String},
-    )
+    sql = "SELECT * FROM current_losses WHERE list_contains(?, ranking) ORDER BY ALL"
+    rows = select_rows(connection, sql, [list(first)], {**schemas.LOSSES, "ranking": pl.String})
     return rows.with_columns(cell=pl.col("ranking").replace(first)).drop("ranking")
 
 

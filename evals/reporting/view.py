@@ -164,18 +164,9 @@ def _pairs(data: ReportData, labels: Mapping[str, str]) -> PageSection | None:
     metrics = tuple(one for one in data.metrics if one.name in measured)
     codes = data.clusters.codes(data.questions["question_id"].to_list())
     board = data.leaderboard.filter((pl.col("subset") == main_subset(data).name) & pl.col("p").is_not_null())
-    columns = (
-        "metric",
-        "cell",
-        "difference",
-        "difference_low",
-        "difference_high",
-        "p",
-        "tied",
-        "within_margin",
-    )
+    figures = ("difference", "difference_low", "difference_high", "p", "tied", "within_margin")
     results: dict[str, dict[str, list[object]]] = {}
-    for metric, cell, *found in board.select(columns).iter_rows():
+    for metric, cell, *found in board.select("metric", "cell", *figures).iter_rows():
         results.setdefault(metric, {})[cell] = found
     known = {
         "leader": data.verdict.leader.cell if data.verdict.leader else None,

@@ -221,13 +221,9 @@ def _is_of(row: Row, heading: SheetHeading) -> bool:
 
 def _state(rows: Iterable[Row]) -> State:
     last: dict[Asked, Row] = {(row["rubric"], row["criterion"]): row for row in rows}
-    return State(
-        {
-            asked: CommentedRating(RatingEntry(row["status"], row["value"]), row["comment"] or "")
-            for asked, row in last.items()
-            if row["status"] != "withdrawn"
-        }
-    )
+    stands = {asked: row for asked, row in last.items() if row["status"] != "withdrawn"}
+    entries = {asked: RatingEntry(row["status"], row["value"]) for asked, row in stands.items()}
+    return State({one: CommentedRating(entries[one], row["comment"] or "") for one, row in stands.items()})
 
 
 ITEM, COMMENT, SCORE, SKIP = "item", "comment", "score: ", "skip"

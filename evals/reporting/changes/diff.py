@@ -16,6 +16,7 @@ from rag_assay.evals.statistics.question_clusters import ALONE, Clustering, clus
 from rag_assay.evals.statistics.resampling import Floats
 from rag_assay.evals.statistics.significance import ALPHA, holm, paired_bootstrap, sign_flips
 from rag_assay.evals.study.sections import ClustersBy
+from rag_assay.warehouse import schemas
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.identity import sha256_text
 from rag_assay.warehouse.schemas import QUESTIONS, Schema, Status
@@ -62,21 +63,10 @@ def _recipes(entry: results.HistoryEntry, cell: str) -> tuple[str | None, ...]:
     return tuple(found)
 
 
-HITS: Schema = {
-    "ranking": pl.String,
-    "question_id": pl.String,
-    "rank": pl.Int64,
-    "doc_id": pl.String,
-    "start": pl.Int64,
-    "end": pl.Int64,
-}
-ANSWERS: Schema = {
-    "cell": pl.String,
-    "replicate": pl.Int64,
-    "question_id": pl.String,
-    "status": pl.String,
-    "answer": pl.String,
-}
+_OF_HITS = ("question_id", "rank", "doc_id", "start", "end")
+HITS: Schema = {"ranking": pl.String, **{name: schemas.HITS[name] for name in _OF_HITS}}
+_TEXTS: Schema = dict.fromkeys(("question_id", "status", "answer"), pl.String)
+ANSWERS: Schema = {"cell": pl.String, "replicate": pl.Int64, **_TEXTS}
 SCORES: Schema = {"cell": pl.String, "metric": pl.String, "question_id": pl.String, "value": pl.Float64}
 
 

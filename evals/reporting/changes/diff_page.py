@@ -75,16 +75,10 @@ def _documents(found: Diff) -> PageSection:
     if not found.documents:
         known = "The documents of both are the same." if not found.gone else "None is known to differ."
         return PageSection("", "Documents", [known])
-    rows = [
-        (
-            one.change.value,
-            one.title or MISSING,
-            one.url or MISSING,
-            hanging_words(found.hanging[one.doc_id]),
-            one.note,
-        )
-        for one in sorted(found.documents, key=lambda one: -found.hanging[one.doc_id].answers)
-    ]
+    rows = []
+    for one in sorted(found.documents, key=lambda one: -found.hanging[one.doc_id].answers):
+        depends = hanging_words(found.hanging[one.doc_id])
+        rows.append((one.change.value, one.title or MISSING, one.url or MISSING, depends, one.note))
     columns = [Column(name) for name in ("change", "title", "address", "what depends on it", "note")]
     return PageSection("", "Documents", [Table("Documents", columns, rows)])
 

@@ -237,13 +237,9 @@ def history_page(study: str, found: Sequence[HistoryStep]) -> TitledPage:
     ]
     chart = history_chart(found, label)
     lead = _lead(study, found, label)
-    sections = (
-        *([PageSection("", "Over time", [chart])] if chart else []),
-        PageSection(
-            "", "Results", [f"`{study}@1` is one result back. {LEGEND}", Table("Results", columns, rows)]
-        ),
-        *_written(found),
-    )
+    results = [f"`{study}@1` is one result back. {LEGEND}", Table("Results", columns, rows)]
+    sections = [PageSection("", "Over time", [chart])] if chart else []
+    sections += [PageSection("", "Results", results), *_written(found)]
     return TitledPage(f"{study} – history", "History of a study", lead, sections)
 
 

@@ -78,13 +78,8 @@ def _identity(study: str, board: Artifact, before: Record | None, store: Artifac
     if before:  # clocks go back
         at = max(at, datetime.fromisoformat(before["since"]))
     entry = digest([study, board.identity, before["entry"] if before else None])
-    return {
-        "entry": entry,
-        "study": study,
-        "since": at.isoformat(),
-        "leaderboard": board.identity,
-        "data_version": board.data_version,
-    }
+    stored = {"leaderboard": board.identity, "data_version": board.data_version}
+    return {"entry": entry, "study": study, "since": at.isoformat(), **stored}
 
 
 def _standing(study: Study, board: Artifact, store: ArtifactStore) -> Record:

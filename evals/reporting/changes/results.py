@@ -255,13 +255,9 @@ def snapshot(entry: HistoryEntry, store: ArtifactStore) -> DocumentSnapshot:
 def document_changes(before: DocumentSnapshot, after: DocumentSnapshot) -> list[DocumentChange]:
     """Return changes by source and address; a removed document with the text of an added one has moved."""
     gone = {*before.gone, *after.gone}
-    old, new = (
-        {
-            (row["source"], row["doc_id"]): row
-            for row in one.documents.filter(~pl.col("source").is_in(gone)).iter_rows(named=True)
-        }
-        for one in (before, after)
-    )
+    kept = (one.documents.filter(~pl.col("source").is_in(gone)) for one in (before, after))
+    rows = (one.iter_rows(named=True) for one in kept)
+    old, new = ({(row["source"], row["doc_id"]): row for row in each} for each in rows)
     found = [
         _changed(old[key], row)
         for key, row in new.items()
@@ -364,15 +360,9 @@ def compare_by_name(before: Mapping[str, Any], after: Mapping[str, Any]) -> Name
 
 
 def part_changes(before: HistoryEntry, after: HistoryEntry, store: ArtifactStore) -> PartChanges:
-    other = [
-        f"{what}: {old} → {new}"
-        for what, old, new in (
-            ("seed", before.seed, after.seed),
-            ("clusters", before.clusters, after.clusters),
-            ("metric that ranks", before.metric, after.metric),
-        )
-        if old != new
-    ]
+    facts = {"seed": "seed", "clusters": "clusters", "metric that ranks": "metric"}
+    pairs = {what: (getattr(before, name), getattr(after, name)) for what, name in facts.items()}
+    other = [f"{what}: {old} → {new}" for what, (old, new) in pairs.items() if old != new]
     return PartChanges(
         _question_changes(before, after, store),
         compare_by_name(_recipes(before), _recipes(after)),
