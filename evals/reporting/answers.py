@@ -59,11 +59,7 @@ def verdict_words(attempt: Attempt) -> str:
 
 
 def cut_words(kept: Sequence[int]) -> str:
-    """kept: characters of each cut passage that were given; 0: it was left out
-
-    >>> cut_words([240, 0, 0])
-    '1 passage shortened and 2 passages left out to fit the context'
-    """
+    """kept: characters of each cut passage that were given; 0: it was left out"""
     shortened, left_out = sum(one > 0 for one in kept), sum(one == 0 for one in kept)
     parts = [
         f"{several(shortened, 'passage')} shortened" if shortened else "",
@@ -171,10 +167,8 @@ class CitedAnswer:
 def render_cited_answer(
     answer: Row, limit: int, on_page: Mapping[str, str], evidence: Iterable[Row] = ()
 ) -> CitedAnswer:
-    """Render a row of `schemas.ANSWERS`.
-
-    limit: characters that are shown; on_page: chunk id -> the anchor of its passage; evidence: of the
-        question
+    """Render a row of `schemas.ANSWERS`; limit: characters; on_page: chunk id -> the anchor of its
+    passage.
     """
     text = answer["answer"] or ""
     citations: list[Row] = answer["citations"] or []

@@ -198,8 +198,8 @@ class AtContext:
 
 @dataclass(frozen=True)
 class Bought:
-    """A cell, what it costs, and its quality with its interval; depth: passages read, where their length is
-    the cost.
+    """A cell, what it costs, its quality with its interval; depth: passages read, if their length is the
+    cost.
 
     tied: it leads by this quality, or is tied with the leader
     """

@@ -112,18 +112,14 @@ class Provenance:
 
 @dataclass(frozen=True, eq=False)
 class ReportData:
-    """All that the report of one study shows; the first metric is the primary one.
+    """All that the report of one study shows; the first metric is the primary one; frames have their schema.
 
-    leaderboard: schema LEADERBOARD
     verdict: no section ranks or chooses cells by itself
-    questions: schema QUESTIONS
-    scores, answers: schemas SCORES and ANSWERS with `cell` (as in the leaderboard) and `replicate`
-    hits: schema HITS with `cell`, and `text`, `url`, `title` of the chunk; the first five of each question
-    losses: schema LOSSES with `cell`, one cell of each ranking
-    judgements: schema JUDGEMENTS with `cell`, `cell_replicate`, `judge` and `uncalibrated`; first statements
-    contexts: schema evals.reporting.contexts.CURVES, one cell of each ranking
-    judges: name -> its kind and model
-    judge_cards, human_estimates, judge_pairs: schemas JUDGE_CARDS, HUMAN_ESTIMATES, `stored_rows.PAIRS`
+    scores, answers: with `cell` (as in the leaderboard) and `replicate`
+    hits: with `cell`, and `text`, `url`, `title` of the chunk; the first five of each question
+    losses, contexts (`contexts.CURVES`): with `cell`, one cell of each ranking
+    judgements: with `cell`, `cell_replicate`, `judge` and `uncalibrated`; first statements
+    judges: name -> its kind and model; judge_pairs: `stored_rows.PAIRS`
     people: None: the study has no rubrics
     recipes: name of a retriever, embedder, generator or judge -> its recipe as YAML
     versions: library -> version, model -> digest
@@ -131,9 +127,8 @@ class ReportData:
     interval, comparison: how they were computed, as noun phrases
     unpriced: cells with costs that no answer holds
     unmeasured: (cell, metric) pairs whose missing values are no lack
-    part: what a reader must know of a slice of a study
+    part: what a reader must know of a slice of a study; planned: how many cells the study has
     duplicates: None: there are no documents
-    planned: how many cells the study has
     """
 
     study: str

@@ -227,7 +227,7 @@ def _material(study: Study, work: BuildContext) -> ExportInput:
 
 @on_whole_database
 def export_tables(study: Study, home: Home, folder: Path) -> list[Path]:
-    """Write all rows of a study as Parquet: a file for each view of the database, and its questions."""
+    """Write all rows of a study that was run as Parquet: a file a view of the database, and its questions."""
     store, paths = pinned_artifacts(home, study.study), []
     with store.connect() as connection:
         views = "SELECT view_name FROM duckdb_views() WHERE database_name = current_database() "

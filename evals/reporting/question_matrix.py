@@ -201,9 +201,8 @@ class QuestionMatrix:
         return rows
 
     def journey(self, question_id: str, pipelines: Sequence[str]) -> dict[str, Any]:
-        """Return what `journey_view.js` shows of a question in some pipelines: `known`, a catalogue of this
-        question; `block`, its rows; `measured`, for each pipeline `values` by metric, and `why`: (replicate,
-        status, reason)
+        """Return for `journey_view.js`: `known`, a catalogue of this question; `block`, its rows;
+        `measured`, for each pipeline `values` by metric, and `why`: (replicate, status, reason)
         """
         return _read_journey(self, question_id, list(pipelines), self.home)
 

@@ -61,7 +61,7 @@ class Answered:
 
 @dataclass(frozen=True)
 class RankingResult:
-    """A question in one ranking, and the cells that read it; status, reason: as `schemas.RANKED`; None: not
+    """A question in one ranking, and the cells that read it; status, reason: as `schemas.RANKED`, if it was
     run.
 
     losses: rows of `schemas.LOSSES`, one a piece of evidence

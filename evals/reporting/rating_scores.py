@@ -25,11 +25,10 @@ _ALIKE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class ScoresOfPeople:
-    """Human ratings and their aggregates; called: (axis, name) -> its name in a spreadsheet; cells: schema
-    CELLS.
+    """Human ratings and their aggregates; cells: schema CELLS; called: (axis, name) -> its name in a
+    spreadsheet.
 
-    values: schema ANNOTATIONS, a row each answer and criterion, rated or not; scores: HUMAN_SCORES, valid
-        ones
+    values: schema ANNOTATIONS, a row each answer and criterion; scores: HUMAN_SCORES, valid ones
     agreement: schema AGREEMENT; command: starts the annotation
     """
 

@@ -49,7 +49,10 @@ LIBRARIES = (
 
 @on_whole_database
 def board_data(study: Study, home: Home) -> ReportData:
-    """Gather verdict and leaderboard; of scores the first metric and seconds, of answers status and price."""
+    """Gather verdict and leaderboard; of scores the first metric and seconds, of answers status and price.
+
+    Raises InputError where the study has not been run, or its files have changed since then.
+    """
     result = stored_result(study, home, as_run=True)
     study, store, board = result.study, result.store, result.board
     primary = primary_of(study.measured, board["metric"])
@@ -72,7 +75,9 @@ def board_data(study: Study, home: Home) -> ReportData:
 def report_data(
     study: Study, home: Home, notes: tuple[str, ...] = (), *, with_hits: bool = True
 ) -> ReportData:
-    """Gather all that the report shows; with_hits: also what rankings found, with texts."""
+    """Gather all that the report shows; with_hits: also what rankings found, with texts; errors as
+    `board_data`.
+    """
     result = stored_result(study, home, as_run=True)
     study, store, board = result.study, result.store, result.board
     grid, cells = Grid([study]), _run_cells(board)

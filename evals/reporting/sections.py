@@ -28,8 +28,7 @@ def mark(standing: Standing | None, language: Language = "en") -> Markup:
 class TableFigure:
     """A figure of a table; small: lines below it; why: why there is no value, else a tooltip.
 
-    sort: number that the page sorts it by; style: class; drawn: a small chart above it; behind: a mark after
-        it
+    sort: number that the page sorts by; style: class; drawn: a small chart above; behind: a mark after it
     """
 
     text: str
@@ -71,8 +70,8 @@ Row: TypeAlias = Sequence[str | TableFigure]
 
 @dataclass(frozen=True)
 class Table:
-    """A table; texts are escaped but those that are `Markup`; caption: its accessible name; rest: what is
-    not shown.
+    """A table; texts are escaped but those that are `Markup`; caption: accessible name; rest: what is not
+    shown.
 
     anchor: of a chart, which shows its caption as a title; foot: rows below; name: column that names a row
     row_styles: index of a row -> its class; row_pipelines: keys of each row's pipelines

@@ -140,7 +140,10 @@ NameOf = Callable[[str], str]
 
 
 def chosen(written: str, home: Home, name_of: NameOf) -> HistoryEntry:
-    """Return a result: the last one, one so many results back, or that of a moment (a date: its end, UTC)."""
+    """Return a result: the last one, one so many results back, or that of a moment (a date: its end, UTC).
+
+    Raises InputError where there is no such study or result.
+    """
     name, when = _parted(written)
     found = history_of(name, home, name_of)
     if not when:

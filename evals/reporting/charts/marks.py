@@ -146,10 +146,8 @@ def column(
     bounds: Bounds = (None, None),
     band: Bounds = (None, None),
 ) -> BarColumn:
-    """Draw numbers as bars from 0, or as dots over a grid.
-
-    grid: id of the grid of dots; "": bars; bounds: of the values; band: an interval that others are compared
-        with
+    """Draw numbers as bars from 0, or as dots over a grid (its id); bounds: of the values; band: an interval
+    behind.
     """
     ends = [end for one in figures for end in (one.value, one.low, one.high)]
     scale = Scale(*domain(ends, bounds), left=1.0, right=99.0) if grid else Scale(*from_zero(ends))
