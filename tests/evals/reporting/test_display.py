@@ -8,7 +8,7 @@ import polars as pl
 
 from rag_assay.evals.generation.contract import Bin
 from rag_assay.evals.reporting import display
-from rag_assay.evals.reporting.answers import AnswerSteps, evidence_spans
+from rag_assay.evals.reporting.answers import AnswerSteps, cut_words, evidence_spans
 from rag_assay.evals.reporting.charts import marks
 from rag_assay.evals.reporting.contexts import price
 from rag_assay.evals.reporting.data import MetricInfo
@@ -79,6 +79,8 @@ def test_sentences_about_single_facts() -> None:
     bins = (Bin("", (), Status.OK),) * 2
     steps = AnswerSteps(bins=bins, turns_left_out=1)
     assert steps.summary == "2 bins · 1 turn of the conversation left out"
+    cut = cut_words([240, 0, 0])
+    assert cut == "1 passage shortened and 2 passages left out to fit the context"
     moved = effect_sentence(Effect({"a": 0.2, "b": 0.5}, 3, 3), "chunking", "retriever", METRIC)
     assert moved == (
         "The chunking moves nDCG@5 by 0.300: from 0.200 (a) to 0.500 (b), each the mean over 3 retrievers."
