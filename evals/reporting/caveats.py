@@ -247,14 +247,9 @@ def _beaten(ranked: Sequence[CellStanding], metric: MetricInfo, axes: Sequence[s
     """Say that other cells are significantly better than the leader by ``metric``."""
     leader = next((one.results.get(metric.name) for one in ranked), None)
     sign = 1 if metric.higher_is_better else -1
-    better = [
-        (sign * difference, one)
-        for one in ranked
-        if (result := one.results.get(metric.name))
-        and result.tied is False
-        and (difference := result.difference)
-        and sign * difference > 0
-    ]
+    known = ((one.results[metric.name], one) for one in ranked if metric.name in one.results)
+    apart = [(sign * (found.difference or 0.0), one) for found, one in known if found.tied is False]
+    better = [(by, one) for by, one in apart if by > 0]
     if not better or leader is None:
         return None
     best = max(better, key=lambda pair: pair[0])[1]

@@ -78,12 +78,9 @@ def hardest(data: ReportData, cells: Sequence[str], labels: Mapping[str, str]) -
 
 def _by_difficulty(data: ReportData, cells: Sequence[str]) -> pl.DataFrame:
     metric, value = data.primary, pl.col("value")
-    good = data.values.filter(
-        (pl.col("metric") == metric.name)
-        & pl.col("cell").is_in(list(cells))
-        & value.is_not_null()
-        & pl.col("question_id").is_in(data.questions["question_id"].to_list())
-    )
+    asked = pl.col("question_id").is_in(data.questions["question_id"].to_list())
+    mine = data.values.filter(pl.col("cell").is_in(list(cells)), metric=metric.name)
+    good = mine.filter(asked & value.is_not_null())
     missed = pl.lit(0) if metric.worst is None else (value == metric.worst).sum()
     imperfect = pl.lit(True) if metric.ideal is None else (value != metric.ideal).any()
     grouped = good.group_by("question_id")

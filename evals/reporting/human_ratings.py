@@ -535,12 +535,9 @@ def _disputed_table(
     people: ScoresOfPeople, answers: ScoredAnswers, data: ReportData, linked: Links
 ) -> Iterator[Block]:
     first = by_item(answers.scores).unique(["annotator", "item"], keep="first", maintain_order=True)
-    apart = (
-        first.group_by("item")
-        .agg(spread=pl.col("value").max() - pl.col("value").min(), various=pl.col("value").var())
-        .filter(pl.col("spread") > 0)
-        .sort("spread", "various", "item", descending=[True, True, False])
-    )
+    value, falling = pl.col("value"), [True, True, False]
+    spreads = first.group_by("item").agg(spread=value.max() - value.min(), various=value.var())
+    apart = spreads.filter(pl.col("spread") > 0).sort("spread", "various", "item", descending=falling)
     chosen = apart.head(limits.PEOPLE_DISPUTED)["item"].to_list()
     if not chosen:
         return
@@ -557,11 +554,8 @@ def _disputed(
     people: ScoresOfPeople, rows: pl.DataFrame, data: ReportData, linked: Links
 ) -> Sequence[str | TableFigure]:
     row = rows.row(0, named=True)
-    places = people.values.filter(pl.col("item_id") == row["item_id"])
-    if row["cell"] is not None:
-        places = people.values.filter(
-            (pl.col("cell") == row["cell"]) & (pl.col("question_id") == row["question_id"])
-        )
+    names = ("item_id",) if row["cell"] is None else ("cell", "question_id")
+    places = people.values.filter(**{name: row[name] for name in names})
     places = places.join(people.cells, left_on="cell", right_on="key").sort("cell", "replicate")
     keys = places["cell_right"].unique(maintain_order=True).to_list() if len(places) else []
     question = row["question_id"] or (places["question_id"][0] if len(places) else "")
@@ -569,11 +563,7 @@ def _disputed(
     more = f" and {count(len(keys) - 1)} more" if len(keys) > 1 else ""
     text = ""
     if keys:
-        said = data.answers.filter(
-            (pl.col("cell") == first)
-            & (pl.col("replicate") == places["replicate"][0])
-            & (pl.col("question_id") == question)
-        )
+        said = data.answers.filter(cell=first, replicate=places["replicate"][0], question_id=question)
         text = truncate((said["answer"][0] or "") if len(said) else "", ANSWER)
     opinion = Markup("<li><b>{}</b> {}{}</li>")
     opinions = (

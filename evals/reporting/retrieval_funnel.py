@@ -182,12 +182,9 @@ def fates_of(losses: pl.DataFrame | None, questions: pl.DataFrame, k: int) -> pl
     at = pl.col("lost_at").fill_null(pl.when(pl.col("found_at") > k).then(pl.lit(str(Loss.CUT))))
     order = at.replace_strict({str(loss): place for loss, place in _ORDER.items()}, return_dtype=pl.Int64)
     pieces = losses.join(questions.select("question_id", "needs"), on="question_id")
-    found = pieces.group_by("cell", "question_id", maintain_order=True).agg(
-        any=pl.col("needs").first() == "any",
-        first=order.min(),
-        last=order.max(),
-        missed=order.is_not_null().all(),
-    )
+    ends = {"first": order.min(), "last": order.max(), "missed": order.is_not_null().all()}
+    grouped = pieces.group_by("cell", "question_id", maintain_order=True)
+    found = grouped.agg(any=pl.col("needs").first() == "any", **ends)
     fate = pl.when("any").then(pl.when("missed").then("last")).otherwise("first")
     names = {place: str(loss) for loss, place in _ORDER.items()}
     return found.select("cell", "question_id", lost_at=fate.replace_strict(names, return_dtype=pl.String))
@@ -269,10 +266,8 @@ def _introduction(k: int, causes: Sequence[Loss]) -> str:
 def _summary(
     questions: Sequence[Mapping[str, Any]], of: Mapping[str, Mapping[str, Loss | None]], unfound: int
 ) -> str:
-    causes = [
-        {fates[row["question_id"]] for fates in of.values() if row["question_id"] in fates}
-        for row in questions
-    ]
+    ids = [row["question_id"] for row in questions]
+    causes = [{fates[one] for fates in of.values() if one in fates} for one in ids]
     nowhere = sum(cause == {Loss.CORPUS} for cause in causes)
     early = {Loss.CORPUS, Loss.CHUNKING}
     cut = sum(bool(cause) and cause <= early for cause in causes) - nowhere

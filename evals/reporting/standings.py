@@ -111,12 +111,8 @@ class CellStanding:
 
     def is_ceiling(self, metric: MetricInfo) -> bool:
         """Return whether it has no rank because it answers from the reference passages."""
-        return (
-            self.rank is None
-            and self.cell.retriever is None
-            and metric.name in self.results
-            and (self.coverage(metric) or 0.0) >= MIN_COVERAGE
-        )
+        is_covered = metric.name in self.results and (self.coverage(metric) or 0.0) >= MIN_COVERAGE
+        return is_covered and self.rank is None and self.cell.retriever is None
 
     def coverage(self, metric: MetricInfo) -> float | None:
         """Return the share of questions with a value of ``metric``, if it applies, and with an answer."""
@@ -169,28 +165,20 @@ def _sample_size(name: str) -> int:
 def _subset(data: ReportData, name: str) -> Subset:
     rows = data.leaderboard.filter(pl.col("subset") == name)
     of_rankings = {metric.name for metric in data.metrics if metric.of_rankings}
-    cells: dict[str, LeaderboardCell] = {}
-    results: dict[str, dict[str, Result]] = {}
-    ranks: dict[str, int | None] = {}
-    answered: dict[str, float | None] = {}
-    places: dict[str, tuple[int | None, float | None]] = {}
-    for row in rows.iter_rows(named=True):
-        key = row["cell"]
-        cells[key] = LeaderboardCell(key, *(row[axis] for axis in AXES))
-        results.setdefault(key, {})
-        answered[key] = row["answered"]
-        places[key] = row["tie_group"], row["p_best"]
-        if row["retriever"] is None and row["metric"] in of_rankings and row["value"] is None:
-            continue  # it reads no ranking; a system of the user's own may tell its passages
-        results[key][row["metric"]] = Result(
-            **{one.name: row[one.name] for one in fields(Result)}
-            | {"coverage": row["coverage"] or 0.0, "replicates": row["replicates"] or 1}
-        )
-        if row["metric"] == data.primary.name:
-            ranks[key] = row["rank"]
-    standings = [
-        CellStanding(cells[key], ranks.get(key), results[key], answered[key], *places[key]) for key in cells
-    ]
+    standings, ranks = [], dict(rows.filter(metric=data.primary.name).select("cell", "rank").iter_rows())
+    for (key,), own in rows.partition_by("cell", as_dict=True, maintain_order=True).items():
+        results = {}
+        for row in own.iter_rows(named=True):
+            # One without a retriever reads no ranking; a system of the user's own may tell its passages.
+            if row["retriever"] is None and row["metric"] in of_rankings and row["value"] is None:
+                continue
+            facts = {one.name: row[one.name] for one in fields(Result)}
+            facts |= {"coverage": row["coverage"] or 0.0, "replicates": row["replicates"] or 1}
+            results[row["metric"]] = Result(**facts)
+        cell = LeaderboardCell(key, *(row[axis] for axis in AXES))
+        rank = ranks.get(key) if data.primary.name in results else None
+        places = (row["answered"], row["tie_group"], row["p_best"])
+        standings.append(CellStanding(cell, rank, results, *places))
     return Subset(name, tuple(sorted(standings, key=lambda standing: _order(standing, data.primary))))
 
 
@@ -198,13 +186,8 @@ def _order(standing: CellStanding, metric: MetricInfo) -> tuple[bool, int, bool,
     result = standing.results.get(metric.name)
     value = result.value if result else None
     sign = -1.0 if metric.higher_is_better else 1.0
-    return (
-        standing.rank is None,
-        standing.rank or 0,
-        value is None,
-        sign * (value or 0.0),
-        standing.cell.key,
-    )
+    ordered = (value is None, sign * (value or 0.0), standing.cell.key)
+    return standing.rank is None, standing.rank or 0, *ordered
 
 
 @dataclass(frozen=True)
@@ -255,13 +238,10 @@ def _label_axes(axes: tuple[str, ...], shared: bool) -> tuple[str, ...]:
 
 def _ranked_result(group: list[CellStanding], metric: MetricInfo, axes: tuple[str, ...]) -> RankedResult:
     first = group[0]
-    return RankedResult(
-        first.cell.label(axes),
-        first.rank,
-        first.results[metric.name],
-        tuple(standing.cell.key for standing in group),
-        sum(chances) if (chances := [one.p_best for one in group if one.p_best is not None]) else None,
-    )
+    chances = [one.p_best for one in group if one.p_best is not None]
+    label, keys = first.cell.label(axes), tuple(standing.cell.key for standing in group)
+    p_best = sum(chances) if chances else None
+    return RankedResult(label, first.rank, first.results[metric.name], keys, p_best)
 
 
 class Groups(NamedTuple):
@@ -295,11 +275,8 @@ def groups(data: ReportData, column: str, best: Sequence[RankedResult]) -> Group
     cells = [entry.cells[0] for entry in best]
     scored = data.values.filter((pl.col("metric") == data.primary.name) & pl.col("cell").is_in(cells))
     good = pl.col("value")
-    rows = (
-        scored.join(kinds, on="question_id")
-        .group_by("group", "cell")
-        .agg(mean=good.mean(), with_value=good.is_not_null().sum(), n=pl.len())
-    )
+    grouped = scored.join(kinds, on="question_id").group_by("group", "cell")
+    rows = grouped.agg(mean=good.mean(), with_value=good.is_not_null().sum(), n=pl.len())
     means = rows.rows_by_key(("group", "cell"), named=True, unique=True)
     return Groups(dict(sizes.iter_rows()), means)
 
@@ -373,11 +350,9 @@ def value_table(
     """Return a column of rows (question_id, cell) in the shape (questions, cells), NaN: no value."""
     table = np.full((len(questions), len(cells)), np.nan)
     known = rows.filter(pl.col("question_id").is_in(list(questions)) & pl.col(value).is_not_null())
-    places = (
-        known[name]
-        .replace_strict({one: at for at, one in enumerate(names)}, return_dtype=pl.Int64)
-        .to_numpy()
-        for name, names in (("question_id", questions), ("cell", cells))
-    )
+    places = []
+    for name, names in (("question_id", questions), ("cell", cells)):
+        at = {one: place for place, one in enumerate(names)}
+        places.append(known[name].replace_strict(at, return_dtype=pl.Int64).to_numpy())
     table[tuple(places)] = known[value].to_numpy()
     return table

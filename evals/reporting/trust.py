@@ -125,9 +125,8 @@ class _TrustList:
         if not n:
             return self._line("Questions", "wrong", words("not_asked"), "groups")
         gold = rows.filter(pl.col("gold") != "none")
-        places = gold.select(
-            found=pl.col("evidence").list.eval(pl.element().struct.field("doc_id").is_not_null())
-        )
+        is_found = pl.element().struct.field("doc_id").is_not_null()
+        places = gold.select(found=pl.col("evidence").list.eval(is_found))
         unfound = places.filter(~pl.col("found").list.any()).height
         truths = rows.filter(pl.col("ground_truth").is_not_null()).height
         no_type = words("no_type")
@@ -165,11 +164,8 @@ class _TrustList:
     def gate(self, main: standings.Subset) -> TrustLine:
         data, words = self._data, self._words
         able = [one for one in main.standings if one.rank is not None]
-        out = [
-            one
-            for one in main.standings
-            if one.rank is None and data.primary.name in one.results and not one.is_ceiling(data.primary)
-        ]
+        without = (one for one in main.standings if one.rank is None and data.primary.name in one.results)
+        out = [one for one in without if not one.is_ceiling(data.primary)]
         rule = words("rule", gate=GATE)
         if not able:
             return self._line("Gate", "wrong", words("no_winner", rule=rule), "leaderboard")
@@ -202,9 +198,8 @@ class _TrustList:
             parts.append(several(words, "long", sum(one.too_long for one in long), names=names))
         cut = data.answers.filter(pl.col("status") == Status.TRUNCATED)
         if cut.height:
-            parts.append(
-                several(words, "cut", cut.height, cells=several(words, "cells", cut["cell"].n_unique()))
-            )
+            cells = several(words, "cells", cut["cell"].n_unique())
+            parts.append(several(words, "cut", cut.height, cells=cells))
         if parts:
             return self._line("Truncation", "look", "; ".join(parts), "corpus" if long else "failures")
         text = words("nothing_cut" if data.chunkings else "no_chunks")
@@ -229,9 +224,8 @@ class _TrustList:
             return self._line("Judges", "ok", words("no_judge"), "reading")
         section = "judges" if data.judge_cards is not None and data.judge_cards.height else "reading"
         open_metrics = [one for one in data.metrics if UNCALIBRATED in one.title]
-        judged = [
-            one for one in data.metrics if any(one.name.startswith(f"{judge}.") for judge in data.judges)
-        ]
+        prefixes = tuple(f"{judge}." for judge in data.judges)
+        judged = [one for one in data.metrics if one.name.startswith(prefixes)]
         n = several(words, "judged", len(judged))
         if not open_metrics:
             return self._line("Judges", "ok", words("calibrated", judged=n), section)

@@ -210,14 +210,9 @@ def _named(hits: pl.DataFrame, texts: Mapping[str, str], moved: Mapping[str, str
 def _causes(passages: pl.DataFrame, changed: set[str]) -> pl.DataFrame:
     how = pl.col("how")
     effect = pl.when(how.n_unique() > 1).then(pl.lit("changed")).otherwise(how.first())
-    return (
-        passages.filter(pl.col("doc").is_in(list(changed)))
-        .group_by(*_OF, "doc")
-        .agg(effect.alias("effects"))
-        .sort(*_OF, "doc")
-        .group_by(_OF, maintain_order=True)
-        .agg(pl.col("doc").alias("causes"), "effects")
-    )
+    of_changed = passages.filter(pl.col("doc").is_in(list(changed))).group_by(*_OF, "doc")
+    ordered = of_changed.agg(effect.alias("effects")).sort(*_OF, "doc")
+    return ordered.group_by(_OF, maintain_order=True).agg(pl.col("doc").alias("causes"), "effects")
 
 
 SECONDS = "s"

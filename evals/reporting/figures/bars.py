@@ -421,13 +421,9 @@ def _spent(data: ReportData) -> pl.DataFrame | None:
     renamed = {"metric": "stage", "prompt_tokens": "read", "completion_tokens": "written"}
     numbers = pl.col(*COLUMNS).cast(pl.Float64).fill_null(0.0)
     others = beside.rename(renamed).select("judge", "stage", numbers)
-    return (
-        pl.concat([stages.drop("said"), others])
-        .group_by("judge", "stage", maintain_order=True)
-        .agg(pl.col(*COLUMNS).sum())
-        .filter(pl.col("calls") > 0)
-        .sort("judge", maintain_order=True)
-    )
+    grouped = pl.concat([stages.drop("said"), others]).group_by("judge", "stage", maintain_order=True)
+    spent = grouped.agg(pl.col(*COLUMNS).sum()).filter(pl.col("calls") > 0)
+    return spent.sort("judge", maintain_order=True)
 
 
 WANTED = ("hit_rate", "mrr")
