@@ -24,6 +24,7 @@ from rag_assay.evals.reporting.changes.results import (
 from rag_assay.evals.reporting.charts import marks
 from rag_assay.evals.reporting.display import MISSING, interval, number, several
 from rag_assay.evals.reporting.sections import (
+    Block,
     Column,
     PageSection,
     Plane,
@@ -237,7 +238,7 @@ def history_page(study: str, found: Sequence[HistoryStep]) -> TitledPage:
     ]
     chart = history_chart(found, label)
     lead = _lead(study, found, label)
-    results = [f"`{study}@1` is one result back. {LEGEND}", Table("Results", columns, rows)]
+    results: list[Block] = [f"`{study}@1` is one result back. {LEGEND}", Table("Results", columns, rows)]
     sections = [PageSection("", "Over time", [chart])] if chart else []
     sections += [PageSection("", "Results", results), *_written(found)]
     return TitledPage(f"{study} – history", "History of a study", lead, sections)
