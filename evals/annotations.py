@@ -89,7 +89,6 @@ class Annotations(Stage):
         return [cell for cell in scored_cells(study) if not self.without & {*_needs(self.grid, study, cell)}]
 
     def recipes(self, key: str) -> dict[str, str]:
-        """Return the digests of the rubrics, of the cells by their names, and of those without answers."""
         study = self.grid.studies[key]
         rubrics = [[name, one.identity(), one.version] for name, one in study.rubrics.items()]
         named = [[cell.key, cell.sample] for cell in scored_cells(study)]

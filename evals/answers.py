@@ -90,10 +90,8 @@ class Answers(Stage):
         return sorted(self.grid.answered())
 
     def needs(self, key: str) -> list[PartitionRef]:
-        """Return what the generator reads (a ranking and its texts, documents, nothing), and the questions.
-
-        Beside them the train sets, where the generator is fitted on them, or may search again by a retriever
-        that is.
+        """Train sets are among them where the generator is fitted on them, or may search by a tuned
+        retriever.
         """
         cell = self.grid.cells[key]
         sets = [*self.grid.set_keys(cell.study), *self._train_keys(cell)]
@@ -109,12 +107,9 @@ class Answers(Stage):
         return self.grid.train_keys(cell.study) if again or generator.tunes else []
 
     def recipes(self, key: str) -> dict[str, str]:
-        """Return the digests of the generator (prompt and weights included), of the sample, and of the cell.
-
-        Cells whose passages happen to be equal answer each for itself: their seconds are their own. A model's
-        call is found in the cache of calls, and says so. Where the generator may search again, or is fitted
-        on train questions, its answers depend on what the ranking shows nothing of, too: how the retriever
-        embeds and weighs another query.
+        """Cells with equal passages answer each for itself: their seconds are their own. Where the generator
+        may search again, or is fitted on train questions, how the retriever embeds and weighs another query
+        counts, too.
         """
         cell = self.grid.cells[key]
         study = self.grid.studies[cell.study]

@@ -65,7 +65,6 @@ class HumanEstimates(Stage):
         return [one for one in cells if PartitionRef("scores", one.key) not in self.without]
 
     def recipes(self, key: str) -> dict[str, str]:
-        """Return the digests of the scales, of what judges, and of the names in the rows."""
         study = self.grid.studies[key]
         scales = [
             [name, one.name, *one.bounds] for name, rubric in study.rubrics.items() for one in rubric.criteria

@@ -111,7 +111,6 @@ class JudgeCards(Stage):
         return sorted(able, key=lambda one: digest([study.seed, one.cell.key]))[:MOST_CELLS]
 
     def recipes(self, key: str) -> dict[str, str]:
-        """Return the digests of the judge, of what it is tried with, and of the names on its card."""
         study, name = self._study(key)
         judge, card = study.judges[name], study.card_of(name)
         labels = None

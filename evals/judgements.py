@@ -93,7 +93,6 @@ class Judgements(Stage):
         return case_needs(self.grid, self.grid.judged[key])
 
     def recipes(self, key: str) -> dict[str, str]:
-        """Return the digests of the judge (prompts and weights included), and of how much it judges."""
         judged = self.grid.judged[key]
         study = self.grid.studies[judged.cell.study]
         sample, rival = study.judged_sample(judged.judge), rival_of(study, judged)

@@ -103,7 +103,6 @@ class Leaderboard(Stage):
         return sorted(self.grid.studies)
 
     def needs(self, key: str) -> list[PartitionRef]:
-        """Return scores and answers of every replicate that could be run, and the questions."""
         run = [cell for cell in self.grid.studies[key].runs() if self._is_run(cell)]
         answers = [PartitionRef("answers", cell.key) for cell in run if cell.generator != NO_GENERATOR]
         sets = [PartitionRef("questions", name) for name in self.grid.set_keys(key)] if run else []
@@ -113,11 +112,7 @@ class Leaderboard(Stage):
         return PartitionRef("scores", cell.key) not in self.without
 
     def recipes(self, key: str) -> dict[str, str]:
-        """Return the digests of what compares the cells, of their names, and of those that were not run.
-
-        Compared by metrics in their order, seed, interval, clusters. The names are part of every row, so that
-        another name is another leaderboard, however equal the scores.
-        """
+        """The names are part of every row, so that another name is another leaderboard."""
         study = self.grid.studies[key]
         named = [[*cell.key.split("."), cell.sample] for cell in study.runs()]
         gaps = self._gaps(study)

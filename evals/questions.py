@@ -64,7 +64,6 @@ class Questions(Stage):
         return [PartitionRef("documents", source) for source in corpus.sources]
 
     def recipes(self, key: str) -> dict[str, str]:
-        """Return the digests of the question file, or the BEIR folder's files, and of the corpus."""
         question_set = self.grid.sets[key]
         corpus = self.grid.build.corpora[question_set.corpus].recipes()
         meaning = question_set.meaning

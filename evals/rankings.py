@@ -80,9 +80,8 @@ class Rankings(Stage):
         return self.grid.train_keys(cell.study) if recipe.needs_tuning else []
 
     def recipes(self, key: str) -> dict[str, str]:
-        """Return the digest of the chunking, of the retriever and, where it embeds questions, of how.
-
-        The chunking's is among them although the index is: where two cut alike, each is timed for itself.
+        """The chunking's digest is among them although the index is: where two cut alike, each is timed for
+        itself.
         """
         cell = self.grid.rankings[key]
         study = self.grid.studies[cell.study]

@@ -49,7 +49,6 @@ class Report(Stage):
         return [PartitionRef("leaderboard", key), *(need for need in others if need not in self.without)]
 
     def recipes(self, key: str) -> dict[str, str]:
-        """Return the digest of what the study says of itself."""
         study = self.grid.studies[key]
         part = [study.slice.sentence] if study.slice else []
         return {f"report.{key}": digest([study.description, study.seed, *part])}

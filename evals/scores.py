@@ -76,11 +76,7 @@ class Scores(Stage):
         return sorted(self.grid.cells)
 
     def needs(self, key: str) -> list[PartitionRef]:
-        """Return ranking and answers, where it has any, questions, documents, judgements and annotations.
-
-        Documents are needed only where a metric reads their titles or days. Judgements and annotations that
-        could not be made are left out: all else of the cell is measured.
-        """
+        """Judgements and annotations that could not be made are left out: all else is measured."""
         cell = self.grid.cells[key]
         study = self.grid.studies[cell.study]
         reads = study.study in self._reading_documents

@@ -55,16 +55,12 @@ class PromptOptions(Strict):
 
     @cached_property
     def own(self) -> Template | None:
-        """The study's own template, read once: the text that is sent is the text in identities."""
         return Template.read(Path(self.file)) if self.file else None
 
 
 @dataclass(frozen=True)
 class Prompts:
-    """The files of one task, one a language, as a study wants them used.
-
-    name: of our own files, as in `answer` for `prompts/answer.en.j2`
-    """
+    """The files of one task, one a language; name: of our own, `answer` for `prompts/answer.en.j2`"""
 
     name: str
     options: PromptOptions = field(default_factory=PromptOptions)
@@ -75,7 +71,6 @@ class Prompts:
         return digest([_VERSION, texts, UNANSWERED, LANGUAGE_NAMES])
 
     def files(self) -> dict[str, Template]:
-        """Return the files that may be used, by their names; first what frames the passages."""
         codes = [self.options.language] if self.options.language else LANGUAGES
         own = self.options.own
         files = (
@@ -110,7 +105,6 @@ class Prompts:
 
 
 def values_of(request: Request, language: str = "en", domain: str | None = None) -> dict[str, object]:
-    """Return the variables of a prompt; what comes from documents and questions is quoted."""
     code = (request.language or "").lower()
     return {
         "question": quote_text(request.question),
@@ -156,7 +150,6 @@ def _values(number: int, passage: Passage) -> dict[str, object]:
 
 
 def samples() -> list[Values]:
-    """Return values as templates may be given them: with all that can be known, and with nothing of it."""
     passage = Passage("Text.", "c", "d", "Title", "https://x.example/", "2024-05-31", ("A", "B"), 0, 5, 1.0)
     full = Request("Question?", "en", ("Before?", "Yes."), (passage, Passage("Text.")))
     return [values_of(full, domain="ferries"), values_of(Request("Question?", passages=full.passages[1:]))]

@@ -27,11 +27,7 @@ _WORDS = re.compile(r".*\s", re.DOTALL)  # up to the last white space
 
 
 class Sentence(NamedTuple):
-    """A sentence of the context, with the white space behind it.
-
-    place: of the passage that holds most of it, among those of the request, from 0
-    start, end: characters of its document
-    """
+    """A sentence of the context, with the white space behind it; place: of the passage with most of it"""
 
     place: int
     start: int
@@ -57,7 +53,6 @@ def context_sentences(passages: Sequence[Passage]) -> list[Sentence]:
 
 
 def _sentences(stretch: PassageStretch, passages: Sequence[Passage]) -> Iterator[Sentence]:
-    """Yield the sentences of a stretch: joined, they are its text; of white space alone there is none."""
     found = sentence_places(stretch.text)
     starts = [0, *(start for start, _ in found[1:])]
     for start, end in zip(starts, [*starts[1:], len(stretch.text)], strict=True) if found else ():
@@ -165,12 +160,7 @@ _ANSWERED = frozenset({Status.OK, Status.REFUSED})
 
 
 class PartialAnswers:
-    """The bins of one request, each with its answer, on their way to one answer.
-
-    request: with the whole context
-    requests: a request a bin; a single one is answered as it is
-    remaining: answers that are to be put together, or the one that came of it
-    """
+    """The bins of one request, each with its answer, on their way to one answer."""
 
     def __init__(self, request: Request, requests: Sequence[Request]) -> None:
         self.request = request
@@ -186,7 +176,7 @@ class PartialAnswers:
         return len(self.remaining) > 1 and not waits and self._failed is None
 
     def add(self, answer: Answer) -> None:
-        """Add the answer of the next bin; of one that holds nothing, nothing remains to be put together."""
+        """Add the answer of the next bin; of one that holds nothing, nothing remains."""
         self._answers.append(answer)
         if answer.status is Status.OK:
             self.remaining.append(answer)
@@ -318,16 +308,12 @@ class LlmBinned(Llm):
             part.unite([next(found) for _ in groups])
 
     def _answer_room(self, context: GenerationContext) -> int | None:
-        """Return how many tokens the answers in one prompt may have; half of the window is for all else."""
         window = ContextWindow(self, context.gateway, self.max_tokens, self.window).tokens
         rooms = [self.bin_tokens, window and max(1, (window - self.max_tokens) // 2)]
         return min((room for room in rooms if room), default=None)
 
     def calls_per_question(self) -> CallsEach:
-        """Return the calls of `llm` or, at most, one for each passage and one for all of their answers.
-
-        Passages that are longer than a bin take more.
-        """
+        """Return the calls of `llm` or, at most, one for each passage and one for all of their answers."""
         least, most = super().calls_per_question()
         read = self.sufficiency.passages or 2 * self.passages if self.sufficiency else self.passages
         return CallsEach(least, most + read if self.bin_tokens else most)
@@ -340,11 +326,7 @@ class LlmBinned(Llm):
 def bin_request(
     request: Request, room: int | None, count: Count, fullness: Callable[[Request], float] = lambda _one: 0.0
 ) -> list[Request]:
-    """Return a request for each bin of its passages; the request itself where it has room in one.
-
-    room: tokens of the passages of a prompt, with their frame, by ``count``; None: any number
-    fullness: how full the prompt of a request is, by the model's own tokenizer; above 1 it does not fit
-    """
+    """Return a request for each bin; room: tokens of its passages; fullness: of the prompt, 1: full"""
     sizes = bound_count(count)
     [size] = sizes([frame_passages(request.passages)])
     whole = fullness(request)

@@ -57,11 +57,7 @@ _CONTEXT = 3  # words beside a marker that say whether it was copied with them
 
 
 class Marker(NamedTuple):
-    """One number in one pair of brackets.
-
-    sentence: which sentence of the answer it belongs to, from 0; None: it stands in a list of sources
-    start, end: characters of the brackets, which several numbers may share
-    """
+    """One number in one pair of brackets; sentence: from 0; None: in a list of sources"""
 
     number: int
     sentence: int | None
@@ -105,8 +101,7 @@ def claims(text: str) -> list[tuple[int, int]]:
 
 
 def without_markers(text: str) -> str:
-    """Return an answer as it would be without its markers and its list of sources.
-
+    """
     >>> without_markers("It stays [1]. It sails.[2, 3]\\n\\nSources: [1] a")
     'It stays. It sails.'
     """
@@ -171,10 +166,7 @@ def _numbers(written: str) -> Iterator[int]:
 
 
 def _own(groups: Sequence[_Group], text: str, passages: Sequence[str]) -> list[_Group]:
-    """Return the brackets that were not copied from a passage with the words beside them.
-
-    The three words before them decide; at the beginning of a text those after them.
-    """
+    """Return the brackets that were not copied from a passage, by the three words before (or after) them."""
     squeezed = [_squeezed(passage) for passage in passages] if groups else []
     found = []
     for group in groups:
@@ -196,10 +188,7 @@ def _squeezed(text: str) -> str:
 
 
 def _sources_begin(text: str, groups: Sequence[_Group]) -> int:
-    """Return where a list of sources begins that ends the text; the text's length where there is none.
-
-    It is a heading (`Sources:`) and what is listed under it, or lines such as `[1]: https://…`.
-    """
+    """Return where a list of sources begins that ends the text, else the text's length."""
     starts = {group.start: group.end for group in groups}
     listed = _listed_from(text, starts)
     for heading in _HEADING.finditer(text):
@@ -259,10 +248,8 @@ def _claims(text: str, groups: Sequence[_Group]) -> tuple[list[tuple[int, int]],
 def _sentences_of(
     groups: Sequence[_Group], places: Sequence[tuple[int, int]], text: str, end: int
 ) -> list[int | None]:
-    """Return the sentence of each group of markers; None in a list of sources, or where there is none.
-
-    Between two sentences it belongs to the one before it, unless it begins a line or all markers of the text
-    stand before their sentences.
+    """Return the sentence of each group of markers: between two, the one before it, unless it begins a line
+    or all markers of the text stand before their sentences.
     """
     leading = bool(places and groups) and groups[0].start < places[0][0] and groups[-1].start < places[-1][0]
     begins = [start for start, _ in places]

@@ -68,10 +68,7 @@ class ContextBudget(Component):
         return {**written, "passages": MOST_PASSAGES}
 
     def n_read(self, lengths: Sequence[int]) -> int:
-        """Return how many of the first passages it reads, the last of them perhaps in part.
-
-        lengths: of the passages in the order of the ranking, in characters
-        """
+        """Return how many of the first passages (lengths in characters) it reads, the last maybe in part."""
         first = lengths[: self.passages]
         if self.context_tokens is None:
             return len(first)
@@ -81,10 +78,7 @@ class ContextBudget(Component):
 
 @dataclass(frozen=True)
 class Cut:
-    """A passage that a generator was not given as a whole, for its window or its budget of context.
-
-    kept: characters of it that were given, from its beginning; 0: it was left out
-    """
+    """A passage of which only its first ``kept`` characters were given; 0: it was left out."""
 
     chunk: str
     kept: int
@@ -112,11 +106,8 @@ P = TypeVar("P", bound=Cuttable)
 
 
 def within(passages: Sequence[P], tokens: int) -> tuple[tuple[P, ...], Cut | None]:
-    """Return the first passages that fit into a budget of context, and where the last one was cut.
-
-    It is cut at the end of the last sentence that fits, or of the last word where that would lose half of the
-    room (in a script without spaces: at the budget itself), and left out where less than WORTH characters of
-    it fit. Its `end` is where its text ends in the document. None: no passage was cut.
+    """Return the first passages that fit a budget, and where the last one was cut: at the end of a sentence,
+    or of a word where that loses half the room; it is left out below WORTH characters.
     """
     whole, room = _fitting([len(one.text) for one in passages], tokens)
     if whole == len(passages) or room < WORTH:

@@ -28,10 +28,7 @@ if TYPE_CHECKING:
 
 
 def with_costs(answer: Answer, parts: Sequence[Answer | Reply], seconds: float = 0.0) -> Answer:
-    """Return an answer with the costs of all calls that it took; one that a later run completes has none.
-
-    A cost that is not known of one call is not known of all; it is from the cache where all calls are.
-    """
+    """Return an answer with the costs of all its calls; a cost that one call lacks is not known of all."""
     if answer.status in RETRYABLE or not parts:
         return answer
     spent = sum_of_known(part.seconds for part in parts)
@@ -93,7 +90,6 @@ class Request:
     own_words: str | None = None
 
     def within(self, tokens: int | None) -> Request:
-        """Return it with the passages that fit into a budget of context; itself where all do."""
         if tokens is None:
             return self
         passages, cut = within(self.passages, tokens)
@@ -102,11 +98,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Retrieved:
-    """What one more search of the cell's retriever gave.
-
-    seconds: that it took; None where it failed
-    reason: why it failed; None where it did not
-    """
+    """What one more search gave; seconds: None where it failed; reason: why it failed"""
 
     passages: tuple[Passage, ...] = ()
     seconds: float | None = None
@@ -142,10 +134,7 @@ class Citation:
 
 @dataclass(frozen=True)
 class Bin:
-    """Contiguous sentences of the passages that were asked together, and what came of them.
-
-    chunks: ids of the passages that it holds sentences of, in the order of the documents
-    """
+    """Contiguous sentences of the passages that were asked together, and what came of them."""
 
     text: str
     chunks: tuple[str, ...]
@@ -156,10 +145,7 @@ class Bin:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One look for passages on the way to an answer, and whether what was found suffices.
-
-    sufficient: what the model said of them; None where it was not asked or gave nothing usable
-    """
+    """One look for passages; sufficient: what the model said of them, None: nothing usable."""
 
     query: str
     chunks: tuple[str, ...]
@@ -296,10 +282,7 @@ class Generator(ChatComponent, ContextBudget):
         return False
 
     def calls_per_question(self) -> CallsEach:
-        """Return how many calls of its model one question takes, for the plan of a run.
-
-        One, unless the generator says otherwise; none without a model.
-        """
+        """Return the calls of its model for one question: by default one, none without a model."""
         return self._calls_each()
 
     def answer(self, requests: Sequence[Request], context: GenerationContext) -> list[Answer]:
@@ -320,7 +303,6 @@ class Generator(ChatComponent, ContextBudget):
         ]
 
     def _without_asking(self, request: Request, confidence: float | None) -> Answer | None:
-        """Return the answer to a request that is not asked: it has no passages, or the gate is closed."""
         if not request.passages:
             nothing = Answer(Status.NO_CONTEXT, _NO_PASSAGE[self.reads])
             return nothing if self.needs_passages else None
@@ -341,7 +323,6 @@ class Generator(ChatComponent, ContextBudget):
         )
 
     def _confidences(self, requests: Sequence[Request], context: GenerationContext) -> list[float | None]:
-        """Return how sure the passages make each answer: what the gate reads, of any gate or none."""
         if self.reads != "ranking":
             return [None] * len(requests)
         return feature_values(self.gate.feature if self.gate else DEFAULT, requests, context.embed)
@@ -374,7 +355,6 @@ def written_citations(answer: Answer, request: Request) -> list[Citation]:
 
 
 def citation(number: int, sentence: int | None, passage: Passage | None, language: str | None) -> Citation:
-    """Return the citation of a passage; of None the one that points nowhere."""
     if passage is None:
         return Citation(number, sentence)
     return Citation(

@@ -123,11 +123,8 @@ class Llm(ChatModel, Generator):
         drafted: bool = False,
         **more: object,
     ) -> Answer:
-        """Ask the model for an answer to a request by some prompt, with values that only it has.
-
-        What does not fit into the model's window is cut; where nothing does, nothing is sent.
-
-        drafted: this is the answer itself, which is streamed while it is written
+        """Ask the model by some prompt, cut to its window; drafted: the answer itself, streamed as it is
+        written
         """
         window = ContextWindow(self, context.gateway, self.max_tokens, self.window)
         try:

@@ -18,10 +18,7 @@ HISTORY_TOKENS = 512  # of a conversation, unless a generator says another numbe
 
 
 class History(NamedTuple):
-    """What a model is given of a conversation.
-
-    turns: question and answer by turns, oldest first; an answer that was left out is empty
-    """
+    """What a model is given of a conversation; an answer that was left out is empty."""
 
     turns: tuple[str, ...]
     left_out: int
@@ -58,7 +55,6 @@ def recent_turns(conversation: Sequence[str], limit: int, count: Count) -> Histo
 
 
 def with_recent(request: Request, limit: int, count: Count) -> tuple[Request, int]:
-    """Return a request whose conversation fits, and how many of its turns were left out."""
     if not request.conversation:
         return request, 0
     history = recent_turns(request.conversation, limit, bound_count(count))
@@ -83,10 +79,7 @@ class FittedPrompt:
 
 @dataclass(frozen=True)
 class ContextWindow:
-    """How much a model reads: the prompt, and an answer of so many tokens.
-
-    said: by the recipe, in tokens; None: what is known of the model
-    """
+    """How much a model reads; said: tokens by the recipe; None: what is known of the model"""
 
     chat: ChatModel
     gateway: Gateway
@@ -94,10 +87,7 @@ class ContextWindow:
     said: int | None = None
 
     def fits(self, messages: Messages) -> bool:
-        """Return whether a prompt leaves room for the answer; yes where no window is known.
-
-        A prompt that fits by any tokenizer is not counted.
-        """
+        """Return whether a prompt leaves room for the answer; what fits by any tokenizer is not counted."""
         most = most_tokens([one["content"] for one in messages]) + self.answer
         if most <= (self.said or LEAST_WINDOW) and most <= self._local:
             return True
@@ -128,10 +118,8 @@ class ContextWindow:
 def fit_prompt(
     request: Request, write: Callable[[Request], Messages], fits: Callable[[Messages], bool]
 ) -> FittedPrompt | None:
-    """Return the longest prompt that fits; None where it does not even without passages.
-
-    A passage that does not fit as a whole is cut at the end of a sentence or, where not even one fits, of a
-    word; what comes after it is left out, also where it would fit: the order is the retriever's.
+    """Return the longest prompt that fits; None: not even without passages. One that does not fit is cut at
+    the end of a sentence or word, and all after it are left out: the order is the retriever's.
     """
     whole = write(request)
     if fits(whole):

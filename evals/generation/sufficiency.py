@@ -41,12 +41,7 @@ class SufficiencyReply(Strict):
 
 @dataclass(frozen=True)
 class Looked:
-    """A request as it is answered after the check.
-
-    attempts: each look for passages, with the verdict on it; none where nothing was checked
-    missing: in the model's words, where the passages do not suffice
-    failed: a verdict that a further run may get: the answer waits for it
-    """
+    """A request as it is answered after the check; attempts: each look; missing: in the model's words"""
 
     request: Request
     attempts: tuple[Attempt, ...] = ()
@@ -80,13 +75,7 @@ def looked_again(
     most: int,
     tokens: int | None = None,
 ) -> list[Looked]:
-    """Check the passages of requests, and search once more for those whose passages do not suffice.
-
-    What is found is checked, too, so that it can be seen whether it helped; there is no third search. A
-    verdict that cannot be read is as none: the answer goes on with what there is.
-
-    most, tokens: passages, and tokens of context, that are read after another search
-    """
+    """Check the passages, and search once more where they do not suffice; what is unreadable says nothing."""
     looked = [
         _with_verdict(Looked(request), request.question, verdict)
         for request, verdict in zip(requests, check(requests), strict=True)
@@ -126,7 +115,6 @@ def _with_verdict(looked: Looked, query: str, found: Structured[SufficiencyReply
 def _with_more(
     looked: Looked, query: str, retrieve: Retrieve | None, most: int, tokens: int | None
 ) -> Looked:
-    """Search once more; where that brings nothing new, the request stays and the attempt says why."""
     request = looked.request
     if retrieve is None:
         return _without_more(looked, query, "no retriever can be asked here")

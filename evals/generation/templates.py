@@ -29,12 +29,7 @@ _PLACE = "<template>"  # what Jinja calls a template without a file in a traceba
 
 
 class Template:
-    """One prompt file.
-
-    Args:
-        text: of the file, with the blocks that it is to have
-        path: of the template, for error messages
-    """
+    """One prompt file; text: with the blocks that it is to have."""
 
     def __init__(self, text: str, path: Path) -> None:
         self.text = text
@@ -55,7 +50,6 @@ class Template:
         return digest(self.text)
 
     def mistakes(self, samples: Sequence[Values]) -> list[Mistake]:
-        """Return all that is wrong with a prompt of a study, each with its line."""
         from jinja2 import TemplateSyntaxError
 
         try:
@@ -149,7 +143,6 @@ class Template:
 
 @cache
 def bundled_template(name: str) -> Template:
-    """Return a prompt of ours by the name of its file, without `.j2`."""
     return Template.read(Path(__file__).parent / "prompts" / f"{name}.j2")
 
 

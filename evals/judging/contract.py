@@ -185,7 +185,6 @@ class Judge(ChatComponent, Component):
 
     @property
     def against(self) -> str | None:
-        """Key of the cell, without the study, whose answers are `rival`."""
         return None
 
     @property

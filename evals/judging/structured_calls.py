@@ -37,8 +37,7 @@ _DECLINES = lazy_pattern(rf"\b(?:{alternation('judging', 'declining')})", re.IGN
 
 
 def declines(text: str) -> bool:
-    """Return whether a reply is prose that begins with a refusal.
-
+    """
     >>> declines("I'm sorry, but I can't judge this."), declines('{"reason": "I cannot tell", "verdict": 0}')
     (True, False)
     """
@@ -115,8 +114,7 @@ def chances(tokens: FirstTokens) -> Chances:
 
 
 def word_of(text: str) -> bool | None:
-    """Return whether a text begins with yes (True) or no; None: neither or both.
-
+    """
     >>> word_of("**Yes**, they do."), word_of("nein"), word_of("Yes and no."), word_of("I would say yes.")
     (True, False, None, None)
     """
@@ -194,8 +192,7 @@ def grade_within(text: str, scale: int) -> int | None:
 
 
 def met_within(text: str) -> bool | None:
-    """Return whether a text says that a criterion is met; None: it does not say, or says both.
-
+    """
     >>> met_within("Too long. Verdict: no"), met_within("Yes, it is."), met_within("met: true, or met: false")
     (False, True, None)
     """
@@ -207,8 +204,7 @@ def met_within(text: str) -> bool | None:
 
 
 def choice_within(text: str) -> str | None:
-    """Return which of two answers a text calls better: 1, 2 or tie; None: none or several.
-
+    """
     >>> [choice_within(text) for text in ("Better: 2", "I like 1.", "**Winner:** tie", "1 or 2", " 1 ")]
     ['2', None, 'tie', None, '1']
     """
@@ -325,10 +321,7 @@ class ReplySchema:
 
 @dataclass(frozen=True)
 class VerdictAsker:
-    """Asks for verdicts, and remembers whether the server refuses schemas.
-
-    An unreadable reply is parsed from its words if unambiguous, else asked again with what is wrong with it.
-    """
+    """Asks for verdicts; what is unreadable is parsed from its words, else asked again."""
 
     chat: ChatModel
     context: JudgeContext

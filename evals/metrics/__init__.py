@@ -51,8 +51,7 @@ _NAME = re.compile(r"^([a-z][a-z0-9_]*)(?:@(?:([1-9][0-9]{0,3})|([1-9][0-9]{0,6}
 
 
 def get_metric(name: str) -> Metric:
-    """Return the metric of that name.
-
+    """
     >>> get_metric("ndcg@10").name, get_metric("evidence_coverage@2000tokens").title
     ('ndcg@10', 'Evidence coverage in 2,000 tokens')
     """
@@ -67,8 +66,7 @@ def get_metric(name: str) -> Metric:
 
 
 def has_depth(stem: str) -> bool:
-    """Return whether a metric is written with a depth, as in `ndcg@10`.
-
+    """
     >>> has_depth("ndcg"), has_depth("rouge_l")
     (True, False)
     """
@@ -76,8 +74,7 @@ def has_depth(stem: str) -> bool:
 
 
 def counts_passages(name: str) -> bool:
-    """Return whether a metric reads a fixed number of passages or documents, whatever their length.
-
+    """
     >>> counts_passages("evidence_coverage@5"), counts_passages("evidence_coverage@2000tokens")
     (True, False)
     """
@@ -85,8 +82,7 @@ def counts_passages(name: str) -> bool:
 
 
 def counts_tokens(name: str) -> bool:
-    """Return whether a metric reads a budget of context.
-
+    """
     >>> counts_tokens("evidence_coverage@5"), counts_tokens("evidence_coverage@2000tokens")
     (False, True)
     """

@@ -59,8 +59,7 @@ class CitationPrecision(_OfCitations):
         return bool(question["gold"] != "none")
 
     def of(self, citations: Citations, gold: Gold) -> Score:
-        """Return a value in [0, 1].
-
+        """
         >>> from rag_assay.evals.metrics.contract import CitedSpan
         >>> gold = Gold({"a": 1}, (Span("a", 10, 20),))
         >>> right, wrong = CitedSpan(1, 0, Span("a", 15, 40)), CitedSpan(2, 0, Span("a", 20, 40))
@@ -88,8 +87,7 @@ class CitationRecall(_OfCitations):
         return bool(question["answerable"])
 
     def of(self, citations: Citations, gold: Gold) -> Score:
-        """Return a value in [0, 1].
-
+        """
         >>> from rag_assay.evals.metrics.contract import CitedSpan
         >>> span = Span("a", 15, 40)
         >>> cited = (CitedSpan(1, 0, span), CitedSpan(9, 1), CitedSpan(1, None, span))

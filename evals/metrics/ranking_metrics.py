@@ -29,8 +29,7 @@ class EvidenceCoverage(RetrievalMetric):
         return bool(question["gold"] == "spans")
 
     def value(self, gold: Gold, hits: Sequence[Span]) -> float:
-        """Return a value in [0, 1].
-
+        """
         >>> gold = Gold({"a": 1}, (Span("a", 10, 20),))
         >>> EvidenceCoverage(5).value(gold, [Span("a", 0, 14), Span("a", 12, 16)])  # 10 to 16 of 10 to 20
         0.6
@@ -43,8 +42,7 @@ class EvidenceCoverage(RetrievalMetric):
 
 
 def covered_characters(span: Span, hits: Sequence[Span]) -> int:
-    """Count the characters of ``span`` that lie in at least one of the hits.
-
+    """
     >>> covered_characters(Span("a", 0, 10), [Span("a", 0, 4), Span("a", 2, 6), Span("b", 0, 10)])
     6
     """
@@ -86,8 +84,7 @@ class Ndcg(RetrievalMetric):
 
 
 def discounted_gain(grades: Iterable[float]) -> float:
-    """Return the sum of grade / log2(rank + 1), ranks from 1.
-
+    """
     >>> discounted_gain([3, 2])  # 3 / 1 + 2 / log2(3)
     4.2618595071429155
     """
@@ -108,8 +105,7 @@ class MeanAveragePrecision(RetrievalMetric):
     )
 
     def value(self, gold: Gold, hits: Sequence[Span]) -> float:
-        """Return a value in [0, 1].
-
+        """
         >>> hits = [Span("a", 0, 9), Span("c", 0, 9), Span("b", 0, 9)]
         >>> round(MeanAveragePrecision(10).value(Gold({"a": 1, "b": 1}), hits), 4)  # (1/1 + 2/3) / 2
         0.8333
@@ -145,8 +141,7 @@ class HitRate(RetrievalMetric):
     explanation = "Share of questions with at least one gold document among the first k documents."
 
     def value(self, gold: Gold, hits: Sequence[Span]) -> float:
-        """Return 0 or 1.
-
+        """
         >>> HitRate(1).value(Gold({"b": 1}), [Span("a", 0, 9), Span("b", 0, 9)])
         0.0
         """
@@ -178,8 +173,7 @@ class Recall(RetrievalMetric):
     explanation = "Share of the gold documents among the first k documents (any one where one suffices)."
 
     def value(self, gold: Gold, hits: Sequence[Span]) -> float:
-        """Return a value in [0, 1].
-
+        """
         >>> Recall(10).value(Gold({"a": 1, "b": 1}), [Span("a", 0, 9)])
         0.5
         """

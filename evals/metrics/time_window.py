@@ -81,9 +81,7 @@ class InTime(RetrievalMetric):
         return super().applies(question) and bool(question["time_from"] or question["time_to"])
 
     def seen(self, case: Case) -> tuple[Gold, Sequence[Span]]:
-        """Return the gold that was published in time, and the hits as they are. Evidence that is not in the
-        corpus stays: whatever its day, no ranking holds it.
-        """
+        """Return the gold that was published in time, and the hits; evidence that is nowhere stays."""
         first, last = case.question["time_from"] or "", case.question["time_to"] or "9999-12-31"
 
         def counts(doc: str) -> bool:

@@ -25,8 +25,7 @@ eight languages in other scripts have 3.3 to 4.3.
 
 
 def equal_budget(language: str | None) -> int:
-    """Return the budget, in tokens of four characters, that holds about 2,000 tokens of a language.
-
+    """
     >>> equal_budget("en"), equal_budget(None), equal_budget("zh")
     (2000, 2000, 750)
     """
@@ -40,10 +39,7 @@ class ContextCurve(NamedTuple):
     values: tuple[float, ...]
 
     def at(self, tokens: int) -> float:
-        """Return the share of the gold in so many tokens of context.
-
-        Of a passage that the budget ends in, that part of its gain counts that fits: a budget that is a word
-        short of a passage is not worth a whole passage less. A ranking that is shorter keeps its last share.
+        """Of a passage that the budget ends in, that part of its gain counts that fits.
 
         >>> ContextCurve((400, 2_000), (0.25, 0.75)).at(300)  # 800 of 1,600 characters of the second passage
         0.5
@@ -101,8 +97,7 @@ class InTokens(RetrievalMetric):
         self.title = f"{self.label} in {tokens:,} tokens"
 
     def value(self, gold: Gold, hits: Sequence[Span]) -> float:
-        """Return a value in [0, 1].
-
+        """
         >>> hits = [Span("b", 0, 400), Span("a", 0, 400)]  # the evidence is in the second 100 tokens
         >>> EvidenceCoverageInTokens(150).value(Gold({"a": 1}, (Span("a", 0, 100),)), hits)
         0.5

@@ -64,8 +64,7 @@ class TokenPrecision(TokenMetric):
     )
 
     def ratio(self, lengths: TokenOverlap) -> float:
-        """Return a value in [0, 1].
-
+        """
         >>> hits = [Span("a", 0, 14), Span("a", 12, 16)]  # 18 characters, 4 of them evidence
         >>> round(TokenPrecision(5).value(Gold({"a": 1}, (Span("a", 10, 14),)), hits), 4)
         0.2222
@@ -86,8 +85,7 @@ class TokenRecall(TokenMetric):
     )
 
     def ratio(self, lengths: TokenOverlap) -> float:
-        """Return a value in [0, 1].
-
+        """
         >>> evidence = (Span("a", 10, 20), Span("a", 15, 30))  # 20 characters
         >>> TokenRecall(5).value(Gold({"a": 1}, evidence), [Span("a", 0, 18)])
         0.4
@@ -105,8 +103,7 @@ class TokenIou(TokenMetric):
     )
 
     def ratio(self, lengths: TokenOverlap) -> float:
-        """Return a value in [0, 1].
-
+        """
         >>> gold = Gold({"a": 1}, (Span("a", 10, 20),))
         >>> TokenIou(5).value(gold, [Span("a", 5, 15)])  # 10 to 15 of 5 to 20
         0.3333333333333333
@@ -116,8 +113,7 @@ class TokenIou(TokenMetric):
 
 
 def overlap(gold: Gold, hits: Sequence[Span]) -> TokenOverlap:
-    """Return the lengths of what evidence and hits hold, of all hits.
-
+    """
     >>> overlap(Gold({"a": 1}, (Span("a", 0, 10), Span("a", 5, 15))), [Span("a", 8, 20), Span("b", 0, 5)])
     TokenOverlap(shared=7, passages=17, lacking=8, wanted=15, of_wanted=7)
     """

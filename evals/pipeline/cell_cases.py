@@ -49,9 +49,7 @@ NO_RANKING_KNOWN = "a sheet does not say where in which document its contexts st
 
 
 class CellCases(NamedTuple):
-    """The cases of one cell, with digests of its questions, of each judge's judgements, and of human ratings
-    by metric.
-    """
+    """The cases of one cell, with digests of what they are made of."""
 
     cases: list[Case]
     questions: str

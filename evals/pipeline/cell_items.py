@@ -73,7 +73,6 @@ class CellJudging(NamedTuple):
 
 
 def metrics_of(study: Study, judged: JudgedCell) -> list[JudgedMetric]:
-    """Return what a judge judges a cell by: not the answer, where there is no generator."""
     found = study.judges[judged.judge].judged_metrics
     return [one for one in found if "answer" not in one.needs or judged.cell.generator != NO_GENERATOR]
 
@@ -297,9 +296,7 @@ def _as_given(passages: list[Passage], answer: Row | None) -> tuple[Passage, ...
 
 
 class CellItems(NamedTuple):
-    """What people can score of a replicate of a cell: question id -> item, or why there is none; ``ties``:
-    questions that two cells answer in the same words.
-    """
+    """What people can score of a replicate of a cell; ties: questions that two cells answer alike."""
 
     items: dict[str, Item]
     ties: frozenset[str] = frozenset()

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 
 def parts_of(study: Study, cell: Cell) -> tuple[str, EmbedderRecipe]:
-    """Return the tokenizer and the embedder of a cell; of one without, the first of its study, if any."""
     if cell.reads_ranking:
         return study.chunkings[cell.chunking].tokenizer, study.embedders[cell.embedder]
     tokenizers = [one.tokenizer for one in study.chunkings.values()]

@@ -45,7 +45,6 @@ def read_needs(grid: Grid, cell: Cell) -> list[PartitionRef]:
 def read_passages(
     grid: Grid, cell: Cell, inputs: Sequence[Artifact], questions: pl.DataFrame, work: BuildContext
 ) -> Passages:
-    """Return what the generator of a cell reads for each of its questions."""
     generator = grid.studies[cell.study].generators[cell.generator]
     rows = questions.iter_rows(named=True)
     if generator.reads in {"nothing", "system"}:
@@ -116,10 +115,7 @@ CONTEXTS: Schema = {
 
 
 class AnswerWithContexts(NamedTuple):
-    """An answer of a sheet or a system to a question, and the passages beside it.
-
-    similarities: of the text of each to its place in a document; empty where none was looked for
-    """
+    """An answer of a sheet or a system, the passages beside it, and their similarity to a document."""
 
     answer: Answer
     passages: tuple[Passage, ...] = ()
@@ -157,12 +153,8 @@ def passage(text: str, rank: int) -> Passage:
 
 
 def write_contexts(found: dict[str, AnswerWithContexts], folder: Path) -> str:
-    """Write the passages of the answers of a cell; return the digest of their contents.
-
-    The digest is of the texts, and of the places of those that were found in a document. So passages without
-    a place keep the digest that they had before places were stored. Url follows from `doc_id`; score and
-    similarity do not change what a passage says. A title that a system gives is left out, too: if it alone
-    changes, no judgement is made again.
+    """Write the passages of a cell's answers; return the digest of their texts, and of the places of those
+    that were found in a document: without a place, it is what it was before places were stored.
     """
     rows: list[dict[str, Any]] = [
         {
@@ -242,13 +234,8 @@ def passage_of(
 def evidence_passages(
     question: Mapping[str, Any], documents: Mapping[str, Mapping[str, Any]]
 ) -> list[Passage]:
-    """Return the evidence of a question as passages, the highest grade first, else in its own order.
-
-    A quote is widened to the sentences that it touches, and what then overlaps is one passage; where the
-    evidence is a whole document, the passage is that, whose end is cut off where it does not fit.
-
-    question: a row of `schemas.QUESTIONS`, its evidence found in the documents
-    documents: id -> a row of `schemas.DOCUMENTS`
+    """Return the evidence of a question as passages, the highest grade first: quotes widened to whole
+    sentences and merged, or the whole document.
     """
     spans: dict[tuple[str, int, int], int] = {}
     for piece in question["evidence"]:

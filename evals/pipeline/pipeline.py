@@ -50,12 +50,7 @@ from rag_assay.warehouse.schemas import Status
 
 
 class FollowUpSearcher(Searcher):
-    """Lets a question stand alone before it is searched; without a conversation it is searched as it is.
-
-    Args:
-        transform: `follow_up`, opened.
-        searcher: what searches; it belongs to its opener, and is closed with this one.
-    """
+    """Lets a question stand alone before it is searched; without a conversation it is searched as it is."""
 
     def __init__(self, transform: OpenTransform, searcher: Searcher) -> None:
         self._transform = transform
@@ -111,15 +106,8 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class PipelineResult:
-    """What one cell made of one question.
-
-    question: a row of `schemas.QUESTIONS`
-    found: status, hits, trace, notes and seconds of the retriever
-    passages: the hits with texts and facts of their documents, in their order; all that were delivered
-    answer: None where the cell has no generator
-    read: how many of the passages the generator reads, the first ones; 0 without a generator
-    losses: what became of each piece of evidence (`schemas.LOSSES`); empty for a question without evidence
-    declined: what said that the documents do not say; None: it was answered, or failed, or there is no answer
+    """What one cell made of one question; passages: all hits; read: how many the generator reads; losses:
+    `schemas.LOSSES`; declined: what said that the documents do not say
     """
 
     cell: Cell
@@ -143,11 +131,7 @@ class PipelineResult:
 
 @dataclass(frozen=True)
 class Pipeline(Closeable):
-    """A cell that is open: its retriever on its index, and its generator, if it has one.
-
-    Use it as a context manager, or close it. What it shares with other pipelines (models, indexes, servers)
-    belongs to the work that it was opened with.
-
+    """A cell that is open; what it shares with others belongs to the work that it was opened with.
     follows_up: follow-ups are read by rules in front of the cell, whose recipe does not read them
     """
 
@@ -160,15 +144,11 @@ class Pipeline(Closeable):
 
     @property
     def declines(self) -> bool:
-        """Whether it may say that the documents do not say, though passages were found. A cell that quotes,
-        without a gate or a least score, answers any question with something.
-        """
+        """Whether it may say that the documents do not say; a cell that only quotes answers anything."""
         return self.generator is not None and self.generator.declines
 
     def with_follow_up(self) -> Pipeline:
-        """Return a pipeline that reads follow-ups, by rules where the cell does not; it shares all with this
-        one: close one of them.
-        """
+        """Return a pipeline that reads follow-ups; it shares all with this one: close one of them."""
         if reads_follow_ups(self.retrieval):
             return self
         return replace(self, retrieval=with_follow_up(self.retrieval), follows_up=True)
@@ -339,9 +319,6 @@ def _current(study: Study, stage: str, key: str, work: BuildContext) -> Artifact
 
 
 def record_of(result: PipelineResult) -> dict[str, Any]:
-    """Return a result in types of JSON: cell, question, passages with scores, trace (counts), notes, losses,
-    what was understood, answer and what declined it.
-    """
     found = result.found
     return {
         "cell": result.cell.key,

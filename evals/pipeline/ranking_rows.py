@@ -18,9 +18,7 @@ Row = dict[str, Any]
 
 
 class RankingRows:
-    """Collects what came of the questions of one retriever, of candidates the first ``depth``: rows of
-    `schemas.RANKED`, `HITS`, `TRACES` and `LOSSES`.
-    """
+    """Collects rows of `schemas.RANKED`, `HITS`, `LOSSES` and, of the first ``depth`` candidates, traces."""
 
     def __init__(self, index: OpenIndex, depth: int) -> None:
         self._index = index

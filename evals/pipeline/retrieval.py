@@ -39,9 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CellParts:
-    """All that a cell needs beside its index: retriever and generator (with weights and thresholds once
-    known), caps.
-    """
+    """All that a cell needs beside its index."""
 
     cell: Cell
     seed: int
@@ -128,12 +126,7 @@ class OpenRetrieval:
 
 
 class LateRetrieval(Closeable):
-    """A cell's retriever that is opened when it is first asked, for few answers need another search.
-
-    Use it as a context manager, or close it.
-
-    open_it: opens it
-    """
+    """A cell's retriever that is opened when it is first asked; use it as a context manager, or close it."""
 
     def __init__(self, open_it: Callable[[], OpenRetrieval]) -> None:
         self._open = open_it

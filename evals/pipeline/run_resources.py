@@ -24,12 +24,8 @@ if TYPE_CHECKING:
 
 
 class RunResources(Resource):
-    """Opens, loads and embeds on demand, each thing once a run.
-
-    clock: counts what is taken from memory as if it were computed now
-    models: local models that searchers have loaded
-    local_threads: of the server of a local language model; None: several servers, for many questions
-    obstacles_last: seconds after which a model that could not be asked at all is tried again
+    """Opens, loads and embeds on demand, each thing once a run. clock: counts what is taken from memory as if
+    computed now; obstacles_last: seconds until a model that failed is tried again
     """
 
     def __init__(self, work: BuildContext) -> None:

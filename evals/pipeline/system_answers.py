@@ -34,10 +34,7 @@ NO_DOCUMENTS = "the study has no documents to look for the system's passages in"
 def call_system(
     study: Study, cell: Cell, requests: Sequence[Request], inputs: Sequence[Artifact], work: BuildContext
 ) -> dict[str, AnswerWithContexts]:
-    """Ask a system all questions of a cell; return by question id what it says, its passages aligned.
-
-    A passage in no document stays, with an empty id: it keeps its place in the ranking.
-    """
+    """Return by question id what a system says, its passages aligned; one in no document keeps its place."""
     system = study.generators[cell.generator]
     answers = system.answer(requests, generation_context(study, cell, work))
     given = [passage for answer in answers for passage in answer.passages or ()]
@@ -72,7 +69,6 @@ def forget_answers(study: Study, home: Home) -> list[str]:
 
 
 def request_of(question: Mapping[str, Any], passages: Sequence[Passage]) -> Request:
-    """Return the request to a generator. question: a row of `schemas.QUESTIONS`."""
     conversation = tuple(question["conversation"] or ())
     return Request(
         question["question"],
@@ -104,10 +100,7 @@ def _how(passage: Passage, similarity: float | None) -> str:
 def ranked_by_system(
     answers: pl.DataFrame, contexts: Mapping[str, Sequence[Passage]], *, has_documents: bool = True
 ) -> tuple[dict[str, tuple[Span, ...]], dict[str, Ranked]]:
-    """Return the spans of each question's passages, and how its ranking ended, by question id.
-
-    answers: schema ANSWERS
-    """
+    """Return the spans of each question's passages, and how its ranking ended."""
     spans = {
         question: tuple(
             Span(one.document or f"{one.chunk} of {question}, in no document", one.start, one.end)

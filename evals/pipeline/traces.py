@@ -58,13 +58,7 @@ class Reranking:
 
 @dataclass(frozen=True)
 class TracedQuestion:
-    """The contents of a question's trace.
-
-    seconds: of the search; None: there was none, or it failed
-    scores: rows of `schemas.SCORES`
-    annotators: metric -> LLM or HUMAN; all others: CODE
-    about: of the cell, for the metadata of the root
-    """
+    """The contents of a question's trace; scores: rows of `schemas.SCORES`"""
 
     question: str
     conversation: Sequence[str]

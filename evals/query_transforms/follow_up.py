@@ -159,8 +159,7 @@ def standalone(
 
 
 def own_words(text: str) -> str:
-    """Return a question of `standalone` without the words that it carries, and without "and".
-
+    """
     >>> own_words("And how old is he? (Zechenau, coaches)"), own_words("Who won the league in 2022/23?")
     ('How old is he?', 'Who won the league in 2022/23?')
     """
@@ -203,9 +202,7 @@ def _answered(answer: str) -> list[str]:
 
 
 def _of_its_own(text: str, before: str) -> str | None:
-    """Return "and who coaches Hammerlohe?" without its "and": it has a question word, a name without a common
-    noun's article, the verb or noun of the question before, and no word that points anywhere.
-    """
+    """Return "and who coaches Hammerlohe?" without its "and", where it points at nothing before."""
     rest = OPENERS.sub("", text).strip(" ,:;–-")
     new_names = [name for name in names(rest) if name not in names(before)]
     if not (ASKS.match(rest) and new_names) or depends(rest) or find_dates(before):
@@ -253,10 +250,7 @@ def _dated(question: str, old: Dated, new: str) -> str:
 
 
 def _topics(question: str, frequency: Frequency | None) -> list[str]:
-    """Return what a question is about: its names, then the rarest of its other content words, first those
-    after an article ("the payment system"). German nouns are names here; beside them other words are left
-    out, as are words that no chunk holds.
-    """
+    """Return what a question is about: its names, then its rarest words, first those after an article."""
     found = names(question)
     if found and language(question) == "de":
         return found

@@ -29,9 +29,7 @@ NEAR = 0.6  # least cosine of two words that count as synonyms
 
 
 def synonyms(word: str, language: Language, count: int, index: OpenIndex) -> list[str]:
-    """Return up to ``count`` corpus words of the same stem, then compounds that begin or end with the word.
-    The more chunks hold a word, the earlier it comes; ties go by the alphabet.
-    """
+    """Return corpus words of the same stem, then compounds with the word, the most frequent first."""
     plain = word.casefold()
     alike = [other for other in index.derived(_by_stem, language).of(plain) if other != plain]
     found = sorted(alike, key=lambda other: (-_frequency(index, other), other))

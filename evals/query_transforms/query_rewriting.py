@@ -32,8 +32,7 @@ def _auxiliary() -> re.Pattern[str]:
 
 
 def keyword_form(text: str) -> str:
-    """Return the content words of a question; repeated words too, since BM25 counts them.
-
+    """
     >>> keyword_form("When does the ferry leave the harbour?")
     'ferry leave harbour'
     """

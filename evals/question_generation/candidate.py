@@ -15,10 +15,7 @@ Language = Literal["en", "de"]
 
 @dataclass(frozen=True)
 class Quote:
-    """Where an answer stands.
-
-    quote: words of the document's text; None: the whole document
-    """
+    """Where an answer stands, word for word; None: the whole document."""
 
     doc_id: str
     source: str
@@ -48,8 +45,7 @@ class QuestionCandidate:
 
 
 def normalize(text: str) -> str:
-    """Return a question or title as it is compared.
-
+    """
     >>> normalize(" What is a\\u00a0Ferry? "), normalize("what is a ferry")
     ('what is a ferry', 'what is a ferry')
     """

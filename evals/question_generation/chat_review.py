@@ -45,7 +45,6 @@ _BLOCK = re.compile(r"^questions:[ \t]*(?:#.*)?\n(?:(?:[ \t]*#.*|[ \t]*)\n)*([ \
 def review_of(
     study: Study, asked: Sequence[ConversationQuestion], set_name: str, named: str, work: BuildContext
 ) -> ReviewFile:
-    """Return what was asked as a review file, without what the study asks already."""
     several = len(study.corpus.sources) > 1
     documents = documents_of(corpus_frame(study, work))
     pages = {one.doc_id: (one.url, one.source if several else None) for one in documents}
@@ -57,7 +56,6 @@ def review_of(
 
 
 def texts_in(study: Study, work: BuildContext) -> Callable[[str, str | None], list[str]]:
-    """Return (URL, source or None) -> the texts of the study's documents there."""
     documents = documents_of(corpus_frame(study, work))
 
     def texts_of(url: str, source: str | None) -> list[str]:
@@ -67,9 +65,7 @@ def texts_in(study: Study, work: BuildContext) -> Callable[[str, str | None], li
 
 
 class ChatReview:
-    """The review of a study's chat questions; thread-safe. ``questions``: path of the question file that it
-    makes.
-    """
+    """The review of a study's chat questions; thread-safe. questions: path of the file that it makes"""
 
     def __init__(self, study: Study, home: Home) -> None:
         self.study = study
@@ -79,7 +75,6 @@ class ChatReview:
         self.questions = study.path.with_name(f"{self.set_name}.questions.yaml")
 
     def file(self, only: Only = "down") -> ReviewFile:
-        """Return the questions that fit, with what was decided before; nothing is written."""
         asked = [one for one in questions_in(Conversations(self.home).of(self.study.study)) if one.fits(only)]
         with closing(BuildContext(self.home)) as work:
             study = read_study(self.study.path)  # it may have been edited since the page was opened
@@ -96,9 +91,8 @@ class ChatReview:
         return decided
 
     def add_to_study(self) -> int:
-        """Write the accepted questions as a question file that the study lists; return how many they are.
-        Raises InputError, with nothing changed: none is accepted, a quote does not stand in its document, or
-        the study file cannot be edited.
+        """Write the accepted questions as a file that the study lists; raises InputError with nothing
+        changed.
         """
         if self.study.path.resolve().parent == BUNDLED.resolve():
             name = self.study.path.name

@@ -25,11 +25,7 @@ and name the question file that it writes in the study, in place of the set with
 
 
 def evidence_review(study: Study, set_name: str | None, named: str, work: BuildContext) -> ReviewFile:
-    """Return the questions of a set whose evidence is looked for by ground truth.
-
-    set_name: of the question set; None: the only one that there is
-    named: the study, as the file names it
-    """
+    """Return the questions whose evidence is looked for by ground truth; set_name: None: the only set"""
     grid = Grid([study])
     sets = {grid.sets[key].name: written_questions(grid, key) for key in sorted(grid.sets)}
     by_truth = {name: rows for name, rows in sets.items() if any(map(_is_by_truth, rows))}

@@ -41,9 +41,7 @@ a proposal: what was cited by an answer with a thumb up. A question without evid
 
 @dataclass(frozen=True)
 class ConversationQuestion:
-    """A question of a conversation with all answers to it; ``history``: turns before it, oldest first;
-    ``thumbs``: turn -> 1 or -1.
-    """
+    """A question and all answers to it; history: oldest first; thumbs: turn -> 1 or -1"""
 
     question: str
     turns: tuple[Turn, ...]
@@ -105,9 +103,7 @@ def questions_of(
     embed: Callable[[Sequence[str]], Matrix],
     pages: Mapping[str, Page],
 ) -> tuple[ReviewedQuestion, ...]:
-    """Return what was asked, most often first. Near duplicates are one (follow-ups only with the same
-    conversation before them); what the study asks already is left out.
-    """
+    """Return what was asked, most often first; near duplicates are one, known questions are left out."""
     groups = _grouped(asked, known, embed)
     groups.sort(key=lambda group: -len(group.every))
     found = (_reviewed(group, pages) for group in groups)

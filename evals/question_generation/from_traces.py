@@ -49,11 +49,6 @@ class TracedAnswers(NamedTuple):
 
 
 def read_traces(paths: Sequence[Path]) -> TracedAnswers:
-    """Read questions and answers of trace files.
-
-    Raises:
-        InputError: a file cannot be read.
-    """
     traces: dict[str, dict[str, Span]] = {}
     for path in paths:
         for span in read_spans(path):
@@ -127,7 +122,6 @@ def _inside(value: Any, names: Sequence[str]) -> str | None:
 
 
 def _history(spans: Sequence[Span], question: str) -> tuple[str, ...]:
-    """Return the earlier turns, from the messages of a model call that ends with the question."""
     for span in spans:
         said = [
             (one.get("message.role"), str(one.get("message.content", "")))
@@ -184,7 +178,6 @@ def _asked(
 
 
 def _passages(spans: Sequence[Span]) -> list[dict[str, Any]]:
-    """Return the documents of the last reranker that has texts, else those of all retrievers."""
     for span in reversed(spans):
         if span.kind == "RERANKER":
             given = _documents(span, "reranker.output_documents")
@@ -251,7 +244,6 @@ def _sum(spans: Sequence[Span], name: str) -> int | None:
 
 
 def _total(spans: Sequence[Span], name: str) -> float | None:
-    """Return the sum of a figure; None: it is missing or impossible in a span."""
     known = [float(one.attributes[name]) for one in spans if _is_number(one.attributes.get(name))]
     return sum(known) if known and len(known) == len(spans) else None
 

@@ -40,9 +40,7 @@ UNRELATED = (
 
 
 def chance_cosine(vectors: Matrix) -> float:
-    """Return the mean cosine of UNRELATED texts, shape (texts, dimensions), where that is high (e5: about
-    0.8), else 0: thresholds count from it.
-    """
+    """Return the mean cosine of UNRELATED texts where that is high (e5: 0.8), else 0."""
     if len(vectors) < 2:
         return 0.0
     cosines = vectors @ vectors.T
@@ -120,9 +118,7 @@ class TextPassage:
 
 
 class FirstPlaces:
-    """Tells whether any BM25 ranks a question's evidence first: plain, stemmed, lemmatised, each with and
-    without the title.
-    """
+    """Tells whether any BM25 (plain, stemmed, lemmatised, with and without title) ranks evidence first."""
 
     def __init__(self, passages: Sequence[TextPassage]) -> None:
         self._places = [passage.place for passage in passages]
@@ -149,8 +145,7 @@ class FirstPlaces:
 
 
 def touches(place: Place, others: Iterable[Place]) -> bool:
-    """Return whether a stretch shares a character with one of others.
-
+    """
     >>> touches(("a", 0, 10), [("a", 9, 20)]), touches(("a", 0, 10), [("a", 10, 20), ("b", 0, 5)])
     (True, False)
     """
@@ -159,8 +154,7 @@ def touches(place: Place, others: Iterable[Place]) -> bool:
 
 
 def passages_in(doc_id: str, title: str, text: str, words: int = WORDS) -> list[TextPassage]:
-    """Cut a text into passages of so many words, none shared.
-
+    """
     >>> [passage.text for passage in passages_in("a", "", "one two three four five", words=2)]
     ['one two', 'three four', 'five']
     """
@@ -181,9 +175,7 @@ LOST = "the evidence is not found in its document"
 
 
 class Near:
-    """How like each other questions are, embedded as far as they are looked at; ``chance``:
-    `chance_cosine`.
-    """
+    """How like each other questions are; chance: `chance_cosine`."""
 
     def __init__(
         self, questions: Sequence[str], embed: Callable[[Sequence[str]], Matrix], chance: float = 0.0
@@ -200,8 +192,7 @@ class Near:
 
 
 def in_turn(kinds: Iterable[Sequence[QuestionCandidate]]) -> list[QuestionCandidate]:
-    """Return the candidates of several kinds, one of each kind by turns.
-
+    """
     >>> [str(one) for one in in_turn(["ab", "x"])]  # type: ignore[list-item]
     ['a', 'x', 'b']
     """
@@ -336,9 +327,7 @@ MOST = 10  # documents of a group; of more, the titles tell none apart
 def group_titles(
     titles: Sequence[QuestionCandidate], vectors: Matrix, tally: Tally, chance: float = 0.0
 ) -> Iterator[QuestionCandidate]:
-    """Yield the first title of each group, with the evidence of the whole group: the titles with a cosine
-    above ALIKE (beyond chance) that no earlier group has taken.
-    """
+    """Yield the first title of each group (cosine above ALIKE), with the evidence of the whole group."""
     free = np.ones(len(titles), np.bool_)
     for number, title in enumerate(titles):
         if not free[number]:

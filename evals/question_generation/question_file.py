@@ -64,8 +64,7 @@ def write_questions(questions: GeneratedQuestions, study: Study, path: Path) -> 
 
 
 def counts(questions: GeneratedQuestions) -> str:
-    """Say how many questions there are of each kind.
-
+    """
     >>> from rag_assay.evals.question_generation.candidate import Tally
     >>> counts(GeneratedQuestions([QuestionCandidate("title", "The ferry", "en", ())], Tally(), 1))
     '1 title'

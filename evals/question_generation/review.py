@@ -136,9 +136,7 @@ def _ordered(question: ReviewedQuestion) -> dict[str, Any]:
 
 
 def with_earlier_reviews(new: ReviewFile, path: Path, *, keep_open: bool = False) -> ReviewFile:
-    """Return a review file with the decisions of the one that it replaces: decided questions stay, open ones
-    give way unless ``keep_open``.
-    """
+    """Decided questions stay; open ones give way unless ``keep_open``."""
     marked, old = _parsed(path)
     if old.question_set != new.question_set:
         text = (

@@ -25,9 +25,7 @@ _HEAD = 2_000  # characters by which a language is told that the document does n
 
 @dataclass(frozen=True)
 class TextSection:
-    """A part of a text under a heading, from below the heading's line to above the next, white space
-    aside.
-    """
+    """A part of a text under a heading, from below its line to above the next."""
 
     heading: str
     start: int
@@ -168,8 +166,7 @@ def _generic(language: Language) -> tuple[frozenset[str], re.Pattern[str]]:
 
 
 def is_generic(text: str) -> bool:
-    """Return whether a heading, title or link text says nothing of what it stands for, in either language.
-
+    """
     >>> [is_generic(text) for text in ("Introduction", "Article 1", "3. Fazit", "Moorings")]
     [True, True, True, False]
     """
@@ -178,8 +175,8 @@ def is_generic(text: str) -> bool:
 
 
 def opening(text: str, start: int, end: int) -> str | None:
-    """Return the first sentences of `text[start:end]`, about QUOTED characters; None where it is too little.
-    Pictures, tags and tables before the first sentence are passed over.
+    """Return the first sentences, about QUOTED characters; None: too little. Pictures, tags, tables are
+    passed.
     """
     begin, until = start, start
     for first, stop in sentence_places(text[start : min(end, start + 3 * MOST)]):
@@ -202,7 +199,6 @@ _EMPHASIS = re.compile(r"(?<!\w)[*_]{1,3}(?=\S)([^*_]+)(?<=\S)[*_]{1,3}(?!\w)")
 
 @lru_cache(maxsize=1)
 def _sentences(text: str) -> list[tuple[str, str]]:
-    """Return each sentence of suitable length, as it stands and without markup, with single spaces."""
     found = []
     for start, end in sentence_places(text):
         quote = _HEADING_LINES.sub("", text[start:end])

@@ -45,11 +45,7 @@ class RecordedSpan(NamedTuple):
 
 
 def read_spans(path: Path) -> list[RecordedSpan]:
-    """Return the spans of a file, the earliest first.
-
-    Raises:
-        InputError: it holds none, or is none of these formats; the message has file and line.
-    """
+    """Return the spans of a file, the earliest first; InputError with file and line: it holds none."""
     check_regular(path)
     rows = _parquet(path) if path.suffix == ".parquet" else _json(path)
     found: dict[tuple[str, str], RecordedSpan] = {}
@@ -129,7 +125,6 @@ def _spans_in(data: Any, place: str) -> Iterator[RecordedSpan]:
 
 
 def _get(data: Mapping[str, Any], name: str) -> Any:
-    """Return a field of OTLP, in either of its spellings."""
     snake = "".join(f"_{one.lower()}" if one.isupper() else one for one in name)
     return data.get(name, data.get(snake))
 
@@ -217,8 +212,7 @@ def _flatten(name: str, value: Any, into: dict[str, Any]) -> None:
 
 
 def children_of(attributes: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """Return the objects of a flattened list, in their order.
-
+    """
     >>> children_of({"d.0.id": "a", "d.1.id": "b", "d.1.score": 0.5}, "d")
     [{'id': 'a'}, {'id': 'b', 'score': 0.5}]
     """

@@ -177,8 +177,7 @@ def compatible(text: str) -> Folded:
 
 
 def readable(text: str) -> str:
-    """Return a text for comparing by likeness: folded, in small letters, any white space one space.
-
+    """
     >>> readable("The  „ﬁrst“\\nFähre\u00ad")
     'the "first" fähre'
     """
@@ -294,8 +293,7 @@ def find_quote(text: str, quote: str) -> tuple[int, int] | None:
 
 
 def places_of(text: str, quote: str) -> Iterator[tuple[int, int]]:
-    """Yield the offsets of each place of ``quote`` in ``text``, as `find_quote` sees them, none overlapping.
-
+    """
     >>> list(places_of("noon and noon", "noon"))
     [(0, 4), (9, 13)]
     """

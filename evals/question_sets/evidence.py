@@ -14,9 +14,7 @@ from rag_assay.warehouse.spans import Span
 def in_first_copies(
     evidence: Sequence[dict[str, Any]], copies: dict[str, dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Move evidence in documents left out as copies to the copy that is kept (id -> doc_id, url, text);
-    pieces that become equal are named once.
-    """
+    """Move evidence in copies to the document that is kept; equal pieces are named once."""
     kept: list[tuple[dict[str, Any], bool]] = []
     for item in evidence:
         first = copies.get(item["doc_id"])
@@ -52,9 +50,7 @@ def _is_same(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 def gold_of(question: dict[str, Any]) -> Gold:
-    """Return what a question should find. Missing evidence counts as a document that no ranking holds, and
-    its quote as missing characters: the denominator is the same in every cell.
-    """
+    """Return what a question should find; missing evidence counts, so that denominators are equal."""
     evidence: Sequence[dict[str, Any]] = question["evidence"] or ()
     documents: dict[str, int] = {}
     spans: list[Span] = []
@@ -84,7 +80,7 @@ def similar_evidence(rows: Sequence[Row]) -> list[str]:
 
 
 def in_words(similarity: float) -> str:
-    """Return a similarity with two digits, cut off and not rounded: what is not exact is never 1.00.
+    """Cut off, not rounded: what is not exact is never 1.00.
 
     >>> in_words(0.999), in_words(0.9)
     ('0.99', '0.90')

@@ -266,9 +266,7 @@ class Resolver:
         self._found = lru_cache(maxsize=1_000)(self._lookup.quote)  # many questions are on one context
 
     def resolve(self, question: Mapping[str, Any]) -> Row:
-        """Return a question (`schemas.QUESTIONS`) with its evidence found; of a ground truth, several equal
-        places may be found, any of which suffices, one for each of its sentences, or none.
-        """
+        """Return a question with its evidence found; of a ground truth several equal places may be."""
         found: list[Row] = []
         needs = "any"
         for item in question["evidence"]:
@@ -366,7 +364,6 @@ class Resolver:
         return rows
 
     def _by_claims(self, item: Mapping[str, Any], question: Mapping[str, Any]) -> list[Row]:
-        """Return the first place of each sentence of a ground truth, where most of the sentences have one."""
         claims = [item["quote"][a:b] for a, b in sentence_places(item["quote"])]
         places = [self._by_truth(claim, item, question)[:1] for claim in claims]
         is_enough = len(claims) > 1 and 2 * sum(map(bool, places)) > len(claims)

@@ -61,9 +61,7 @@ class Fate(NamedTuple):
 def losses_of(
     question: Mapping[str, Any], trace: Trace, delivered: Sequence[Span], index: OpenIndex
 ) -> list[dict[str, Any]]:
-    """Return what became of each piece of evidence of a question whose ranking did not fail: rows of
-    `schemas.LOSSES`. ``delivered``: passages, best first.
-    """
+    """Return rows of `schemas.LOSSES` of a question whose ranking did not fail; delivered: best first"""
     return [
         {
             "question_id": question["question_id"],
@@ -82,11 +80,8 @@ def fate(
     index: OpenIndex,
     allowed: Mask | None = None,
 ) -> Fate:
-    """Return what became of a piece of evidence (a row of `schemas.EVIDENCE`).
-
-    A quote is held when the passages cover its characters, white space between chunks aside; a document when
-    one is of it.
-    allowed: rows that the filters allow, shape (chunks,); None: all
+    """Return what became of a piece of evidence: a quote is held when the passages cover its characters,
+    white space aside, a document when one is of it.
     """
     if evidence["reason"] is not None or evidence["doc_id"] is None:
         return Fate(Loss.CORPUS)

@@ -231,9 +231,7 @@ def _doubled(ids: list[str]) -> list[tuple[int, str]]:
 def row_of(
     question: WrittenQuestion, question_set: str, language: str | None, asked_at: str | None
 ) -> dict[str, Any]:
-    """Return a row of `schemas.QUESTIONS` whose evidence is not resolved yet; language and day default to the
-    set's.
-    """
+    """Return a row of `schemas.QUESTIONS` with unresolved evidence; language and day default to the set's."""
     frame = question.time_frame
     language = question.language or language
     truth = question.ground_truth or (None if question.answerable else UNANSWERED.get(language or "en"))
@@ -269,9 +267,7 @@ _UNPLAIN = lazy_pattern(
 
 
 def write_yaml(rows: Sequence[Mapping[str, Any]], path: Path, heading: str = "") -> Path:
-    """Write a question file, whole or not at all; return its path. ``rows``: of `schemas.QUESTIONS`, as
-    written or resolved; ``heading``: comment without `#`.
-    """
+    """Write a question file, whole or not at all; heading: comment without `#`"""
     text = as_yaml(rows, heading)
     if len(text.encode()) > MAX_BYTES:
         raise InputError(f"{path}: the file would be larger than {MAX_BYTES // 1_000_000} MB; write fewer")
@@ -282,8 +278,7 @@ def write_yaml(rows: Sequence[Mapping[str, Any]], path: Path, heading: str = "")
 
 
 def as_yaml(rows: Sequence[Mapping[str, Any]], heading: str = "") -> str:
-    """Return the text of a question file, as `write_yaml` writes it.
-
+    """
     >>> row = {"question_id": "a", "question_set": "s", "question": "Who, then: me?", "ground_truth": "- yes"}
     >>> print(as_yaml([row | {"language": "en"}]), end="")
     question_set: s
@@ -307,9 +302,7 @@ def as_yaml(rows: Sequence[Mapping[str, Any]], heading: str = "") -> str:
 
 
 def yaml_text(data: Mapping[str, Any], heading: str = "") -> str:
-    """Return data as YAML text that `warehouse.yaml_positions` reads back the same; ``heading``: comment
-    without `#`.
-    """
+    """Return YAML that `warehouse.yaml_positions` reads back the same; heading: comment without `#`"""
     comment = "".join(f"# {line}".rstrip() + "\n" for line in heading.splitlines())
     return comment + yaml.dump(
         _escaped(dict(data)),

@@ -46,9 +46,7 @@ class RelevanceFeedback(Strict):
 def interpolate_models(
     words: Mapping[str, float], ranking: Ranking, corpus: WordsOfChunks, recipe: RelevanceFeedback
 ) -> dict[str, float]:
-    """Mix the question with the relevance model of the best chunks; the weights add up to the question's own.
-    Each chunk speaks by its share of the scores: P(word) = sum of score / total * count / length.
-    """
+    """Mix the question with the relevance model of the best chunks, each by its share of the scores."""
     best = ranking.rows[: recipe.chunks]
     scores = np.maximum(ranking.scores[: recipe.chunks], 0.0)
     total = float(scores.sum())
@@ -108,11 +106,7 @@ class Vocabulary(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """The corpus' words that may be added.
-
-    places: word -> its place in `words`
-    vectors: of unit length, shape (words, dimensions)
-    """
+    """The corpus' words that may be added; vectors: of unit length, shape (words, dimensions)"""
 
     words: list[str]
     places: dict[str, int]
@@ -127,9 +121,7 @@ def expand_words(
     vocabulary: Vocabulary,
     recipe: Expand,
 ) -> dict[str, float]:
-    """Add words of like meaning to the words that are searched (form -> weight); a word that several lead to
-    gets the largest weight, and the question's own keep theirs.
-    """
+    """Add words of like meaning to the searched ones (form -> weight); the question's own keep theirs."""
     if embed is None:
         raise ValueError("`expand` needs an embedder for the words of the question")
     searched = _to_expand(plain, vocabulary, recipe)[: recipe.max_words]
@@ -145,9 +137,7 @@ def expand_words(
 
 
 def _vector(word: str, known: Candidates, embed: Embed) -> Vectors:
-    """Return a word's vector, shape (dimensions,): the one at hand, or else embedded by itself. Together with
-    others it would come out a little different, by what else the questions before it had asked.
-    """
+    """Return a word's vector, at hand or embedded by itself: a batch would change its last bits."""
     if word in known.places:
         return known.vectors[known.places[word]]
     return embed([word])[0]
@@ -169,7 +159,6 @@ def _to_expand(plain: Sequence[str], vocabulary: Vocabulary, recipe: Expand) -> 
 def _nearest(
     word: str, cosines: Vectors, known: Sequence[str], recipe: Expand, vocabulary: Vocabulary
 ) -> list[tuple[str, float]]:
-    """Return the forms nearest to a word, with their cosines; without its own form."""
     its_form = vocabulary.analyzer.forms([word])[0]
     # A lexicon holds several words of one form (study, studies), so that more are looked at than are kept.
     looked_at = min(8 * recipe.words + 8, len(known))
@@ -295,7 +284,6 @@ class Bm25(WordSearch):
 
 
 def word_searches(retrievers: Iterable[Retriever]) -> Iterator[WordSearch]:
-    """Yield every search by words in retrievers, however deep in fusions and chains."""
     waiting: list[object] = list(retrievers)
     while waiting:
         part = waiting.pop(0)

@@ -110,9 +110,7 @@ class Chain(Retriever):
 
     @property
     def k(self) -> int:
-        """How many passages it returns at most: what its last step that has a `k` says, or its retriever.
-        What a step adds of its own accord (`graph: {add: …}`) comes on top.
-        """
+        """The `k` of its last step that has one, or its retriever's; what a step adds comes on top."""
         return int(getattr(self.steps[self._sized()], "k"))  # noqa: B009 -- only some steps have one
 
     def at_depth(self, k: int) -> Self:
@@ -144,10 +142,7 @@ class Chain(Retriever):
 
 
 class TakenStep(NamedTuple):
-    """A step of a chain.
-
-    most: passages that it leaves at most; None: as many as it does
-    """
+    """A step of a chain; most: passages that it leaves at most; None: as many as it does"""
 
     name: str
     role: Kind
@@ -156,16 +151,7 @@ class TakenStep(NamedTuple):
 
 
 class ChainSearcher(Searcher):
-    """Reads the question, searches, and takes the steps; each records its candidates in the query's trace.
-
-    Args:
-        index: what is searched.
-        transforms: what is done with the question, in their order.
-        part: the retriever.
-        steps: what is done with its ranking, in their order.
-        fused_k: passages of the fusion, where the question is read as several.
-        embed: for questions whose text was changed; None: they need no vector.
-    """
+    """Reads the question, searches, and takes the steps; each records its candidates in the query's trace."""
 
     def __init__(
         self,
@@ -216,7 +202,6 @@ class ChainSearcher(Searcher):
         return replace(new, vector=self._embed([new.text])[0]) if stale else new
 
     def _fused(self, found: list[Ranking], query: Query) -> Ranking:
-        """Fuse the rankings of several queries: the sum of 1 / (60 + rank), ties by chunk id."""
         ranking = fuse_rankings(found, (1.0,) * len(found), Rrf(k=RRF), self._fused_k)
         query.trace.record("queries", "fuse", ranking)
         return ranking
@@ -226,8 +211,7 @@ class ChainSearcher(Searcher):
 
 
 def replaced(items: tuple[Item, ...], at: int, item: Item) -> tuple[Item, ...]:
-    """Return a tuple with another item at a place.
-
+    """
     >>> replaced((1, 2, 3), 1, 0)
     (1, 0, 3)
     """

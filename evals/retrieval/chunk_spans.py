@@ -38,9 +38,7 @@ class StoredChunks(Protocol):
 
 
 class MappedChunks:
-    """Chunks in a memory-mapped file (`assets.indexing.row_files`) that processes share. Raises
-    CorruptFileError: the file is torn, or holds another number of chunks.
-    """
+    """Chunks in a memory-mapped file (`assets.indexing.row_files`); raises CorruptFileError."""
 
     def __init__(self, folder: Path, count: int) -> None:
         self._folder, self._reading = folder, Lock()  # a reader of Arrow files is not safe for threads
@@ -126,12 +124,7 @@ Rows: TypeAlias = "npt.NDArray[np.int64]"
 
 
 class DocumentRows(Mapping[str, Rows]):
-    """Document id -> its chunks, in the order of its text.
-
-    Args:
-        docs: the document of each chunk.
-        ordinals: the place of each chunk in its document.
-    """
+    """Document id -> its chunks, in the order of its text."""
 
     def __init__(self, docs: pl.Series, ordinals: npt.NDArray[np.int64]) -> None:
         names = docs.unique().sort()
@@ -153,11 +146,7 @@ class DocumentRows(Mapping[str, Rows]):
 
 @dataclass(frozen=True)
 class ChunkSpans:
-    """The passage that each chunk delivers, in the order of the index.
-
-    contexts: the first character of its passage and the one after its last, shape (chunks, 2)
-    rows: document id -> its chunks, in the order of its text
-    """
+    """The passage that each chunk delivers, shape (chunks, 2); rows: document id -> its chunks in order"""
 
     docs: pl.Series
     contexts: npt.NDArray[np.int64]

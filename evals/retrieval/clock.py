@@ -38,8 +38,8 @@ class Spent:
 
 
 def waited_seconds() -> float:
-    """Return the seconds that this thread has waited for a processor since it began. 0 where the system does
-    not say: Linux alone counts them.
+    """Return the seconds that this thread has waited for a processor; 0 where the system does not say (not
+    Linux).
     """
     try:
         return int(_SCHEDULER.read_text().split()[1]) / 1e9
@@ -49,8 +49,8 @@ def waited_seconds() -> float:
 
 @dataclass
 class Clock:
-    """Times a question as if nothing had been cached: code that takes something from a cache adds what
-    computing it had taken. ``wall``, ``waited``: seconds since some moment.
+    """Times a question as if nothing had been cached: code that uses a cache adds what computing it had
+    taken.
     """
 
     saved: Spent = field(default_factory=Spent)

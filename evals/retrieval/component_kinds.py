@@ -16,8 +16,7 @@ QUERY_TRANSFORMS: Registry[QueryTransform] = Registry("query_transforms", QueryT
 
 
 def list_as_chain(written: object) -> object:
-    """Return a list as the chain that it is short for.
-
+    """
     >>> list_as_chain([{"bm25": {}}])
     {'chain': {'steps': [{'bm25': {}}]}}
     """

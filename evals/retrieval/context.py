@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 
 
 class SearchResult(NamedTuple):
-    """What a retriever found for one question.
-
-    allowed: rows that its filters allow, shape (chunks,); None: all
-    """
+    """What a retriever found; allowed: rows that its filters allow, shape (chunks,); None: all"""
 
     ranking: Ranking
     spent: Spent
@@ -35,9 +32,7 @@ class SearchResult(NamedTuple):
 
 @dataclass
 class Memory:
-    """Rankings of one index and run, shared by combinations; all are dropped at ``limit`` rows (16 bytes
-    each).
-    """
+    """Rankings of one index and run; all are dropped at ``limit`` rows (16 bytes each)."""
 
     limit: int = 4_000_000
     held: dict[object, SearchResult] = field(default_factory=dict)
@@ -98,9 +93,7 @@ class RetrievalContext:
 
 
 class TextEmbedder:
-    """Embeds texts that transforms and retrievers make of a question. Few texts are embedded as they come,
-    and their seconds go to the clock even from memory; many go through the vector cache.
-    """
+    """Embeds texts that transforms and retrievers make of a question; their seconds go to the clock."""
 
     def __init__(self, embedder: CachedEmbedder, clock: Clock) -> None:
         self.embedder = embedder

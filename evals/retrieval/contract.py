@@ -144,9 +144,7 @@ class IndexStep(Step):
 
 @dataclass(frozen=True)
 class OpenTransform:
-    """A query transform opened on one index; several queries are searched each, and fused by
-    reciprocal rank.
-    """
+    """A query transform opened on one index; several queries are fused by reciprocal rank."""
 
     read: Callable[[Query], list[Query]]
 

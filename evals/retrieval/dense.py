@@ -119,9 +119,7 @@ def _listed(said: Mapping[str, int]) -> str:
 
 
 def nearest(vector: Vector, query: Query, index: OpenIndex, k: int) -> Ranking:
-    """Rank every chunk that may be found by its cosine with ``vector``; equal vectors tie exactly. A batched
-    matrix product would be faster, but its sums differ with a row's place.
-    """
+    """Rank every chunk that may be found by its cosine with ``vector``; equal vectors tie exactly."""
     scores = index.cosines(vector)
     rows = np.arange(len(scores)) if query.allowed is None else np.flatnonzero(query.allowed)
     return Ranking.best(rows, scores[rows], k)

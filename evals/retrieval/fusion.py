@@ -157,8 +157,7 @@ class FuseSearcher(Searcher):
 
 
 def either(masks: Sequence[Mask | None]) -> Mask | None:
-    """Return the rows that some of the masks allow, each of shape (chunks,); None: all.
-
+    """
     >>> either([np.array([True, False, False]), np.array([False, False, True])]).tolist()
     [True, False, True]
     """

@@ -89,9 +89,7 @@ class Method(Strict):
         """Return fused scores, shape (candidates, choices), of points (candidates, arms) and weights."""
 
     def scores(self, points: Floats, weights: Floats) -> Floats:
-        """Return `combined`, rounded, so that equal sums tie whatever the order in which arms are added. 1/61
-        + 1/62 + 1/63 and 1/63 + 1/61 + 1/62 are not always the same float.
-        """
+        """Return `combined`, rounded: equal sums tie whatever the order in which arms are added."""
         found = self.combined(points, weights)
         if not len(found):
             return found
@@ -105,10 +103,7 @@ class Method(Strict):
 
 class _Summed(Method):
     def combined(self, points: Floats, weights: Floats) -> Floats:
-        """Return the weighted sum.
-
-        Not `@`: BLAS adds some rows in another order, and ties would break.
-        """
+        """Not `@`: BLAS adds some rows in another order, and ties would break."""
         total = np.zeros((len(points), len(weights)))
         for arm in range(points.shape[1]):
             total += points[:, arm, None] * weights[None, :, arm]
@@ -195,7 +190,6 @@ class _Positive(Method):
     least: Annotated[float, Field(gt=0, le=0.5)] = LEAST
 
     def points(self, ranking: Ranking) -> Scores:
-        """Return the normalised scores, none of them below `least`."""
         return np.maximum(NORMALISED[self.normalise](ranking.scores), self.least)
 
     def lacking(self, points: Scores) -> float:

@@ -76,9 +76,7 @@ class Tuning(NamedTuple):
 
 @dataclass(frozen=True)
 class Worth:
-    """What a ranking is worth to one question: the metric of what is delivered after the steps of
-    ``finish``.
-    """
+    """What a ranking is worth to one question, after the steps of ``finish``."""
 
     metric: RetrievalMetric
     gold: Gold
@@ -110,11 +108,7 @@ class TrainQuestion(NamedTuple):
 
 @dataclass(frozen=True)
 class Tuned:
-    """The result of choosing weights, one an arm, adding up to 1.
-
-    tried: all choices, shape (choices, arms)
-    values: the mean of each choice, shape (choices,)
-    """
+    """The weights of each arm, which add up to 1; tried: all choices, shape (choices, arms), and values."""
 
     weights: tuple[float, ...]
     value: float
@@ -124,9 +118,7 @@ class Tuned:
 
 
 def apart(train: pl.DataFrame, test: pl.DataFrame) -> pl.DataFrame:
-    """Return the train questions (schemas.QUESTIONS) that are not asked as test questions, too. A question is
-    the same by its words and what was said before it, whatever its id, its case and its signs.
-    """
+    """Return the train questions that are not asked as test questions, case, signs and ids aside."""
     known = {_conversation_words(row) for row in test.iter_rows(named=True)}
     kept = train.filter([_conversation_words(row) not in known for row in train.iter_rows(named=True)])
     if len(train) and not len(kept):
@@ -139,11 +131,7 @@ def _conversation_words(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def tune_retriever(retriever: Retriever, cases: Sequence[TrainCase], bench: Bench) -> Tuning:
-    """Choose on train questions what is to be tuned of a retriever, inner parts first.
-
-    The retriever of a chain is tuned by what the chain delivers, but for steps from the first one on that a
-    model takes. Notes are kept in the traces of the cases.
-    """
+    """Choose on train questions what is to be tuned, inner parts first; a chain's by what it delivers."""
     if not retriever.needs_tuning:
         return Tuning(retriever)
     if isinstance(retriever, Fuse):
@@ -200,10 +188,7 @@ def _tuned_fusion(fuse: Fuse, cases: Sequence[TrainCase], bench: Bench) -> Tunin
 
 
 def choose_weights(questions: Sequence[TrainQuestion], method: Method, k: int, points: int = POINTS) -> Tuned:
-    """Try a grid of at most ``points`` weights on train questions; return the best and the whole curve. Of
-    equally good choices the middle one: of two arms, of the longest run of neighbours; of more, the nearest
-    to their mean.
-    """
+    """Return the best of at most ``points`` weights on a grid (of equals the middle one), and the curve."""
     if not questions:
         raise InputError("Weights cannot be chosen: the train question set holds no question.")
     tried = grid(len(questions[0].rankings), points)
@@ -217,7 +202,6 @@ def choose_weights(questions: Sequence[TrainQuestion], method: Method, k: int, p
 
 
 def _values(question: TrainQuestion, method: Method, k: int, tried: Floats) -> Floats:
-    """Return the value of each choice's ranking for a question, shape (choices,)."""
     rows, points = candidates(question.rankings, method)
     if not len(rows):
         return np.full(len(tried), question.worth.of(question.rankings[0]))
@@ -227,7 +211,6 @@ def _values(question: TrainQuestion, method: Method, k: int, tried: Floats) -> F
 
 
 def _value(worth: Worth, rows: Ints, scores: Floats, k: int, known: dict[bytes, float]) -> float:
-    """Return what one choice is worth; choices that rank alike are measured once."""
     # Few rows are most often enough, and sooner sorted than all.
     for depth in dict.fromkeys((min(k, worth.metric.k), min(k, 4 * worth.metric.k), k)):
         ranking = Ranking.best(rows, scores, depth)

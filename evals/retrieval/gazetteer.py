@@ -32,7 +32,6 @@ def club_pattern() -> re.Pattern[str]:
 
 @cache
 def name_endings() -> tuple[str, ...]:
-    """Return the endings that a name may have in a text; the first is none at all."""
     return ("", *entries("names", "name_endings"))
 
 
@@ -53,11 +52,7 @@ class _Hit(NamedTuple):
 
 @dataclass
 class Gazetteer:
-    """Names and what they stand for.
-
-    aliases: folded name -> the keywords that it may mean
-    kinds: keyword -> its type
-    """
+    """aliases: folded name -> the keywords that it may mean; kinds: keyword -> its type"""
 
     aliases: dict[str, tuple[str, ...]]
     kinds: dict[str, str]
@@ -65,9 +60,8 @@ class Gazetteer:
     _by_length: dict[tuple[int, float], list[str]] = field(default_factory=dict, repr=False)
 
     def find(self, text: str, typos: float) -> list[NameMatch]:
-        """Return the names in a text, in their order; of names that overlap, the longest.
-
-        typos: how alike (0 to 1) a word and a name must be to be taken for it; 1: as written only
+        """Return the names in a text, the longest of those that overlap; typos: least likeness, 1: as
+        written.
         """
         plain, places = fold_text(text[:MAX_READ])
         hits = self._exact(plain)
@@ -122,9 +116,7 @@ class Gazetteer:
         return found
 
     def _as_long(self, length: int, typos: float) -> list[str]:
-        """Return the names whose length lets them be so alike to a text of ``length`` letters. The ratio is
-        2m / (a + b) with m equal letters, of which the shorter text has enough.
-        """
+        """Return the names that may be so alike by their length: a ratio is 2m / (a + b), m equal letters."""
         key = (length, typos)
         if key not in self._by_length:
             low, high = length * typos / (2 - typos) - 1e-9, length * (2 - typos) / typos + 1e-9
@@ -145,11 +137,8 @@ def _automaton(aliases: Iterable[str]) -> Any:
 
 
 def learnt(index: OpenIndex, names: Mapping[str, tuple[str, ...]], specific: float) -> Gazetteer:
-    """Learn the names of an index's keywords, and those that a study lists; made once for each index.
-
-    names: type -> further names of that type
-    specific: a single word stands for a longer keyword where at least this share of the documents that hold
-        the word carry the keyword
+    """Learn the names of an index's keywords, and those that a study lists, once for each index. specific:
+    share of the documents with a word that must carry the keyword it stands for
     """
     return index.derived(_learn, tuple(names.items()), specific)
 

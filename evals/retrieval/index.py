@@ -49,9 +49,7 @@ Vectors: TypeAlias = "npt.NDArray[np.float32]"
 
 
 def read_vectors(path: Path, shape: tuple[int, int]) -> Vectors:
-    """Memory-map the vectors of an index. Raises CorruptFileError: the file is truncated, or the shape is
-    another one.
-    """
+    """Memory-map the vectors of an index; raises CorruptFileError."""
     try:
         found: Vectors = np.load(path, mmap_mode="r", allow_pickle=False)
         _refuse_others(found, shape)
@@ -69,9 +67,7 @@ def _refuse_others(vectors: Vectors, shape: tuple[int, int]) -> None:
 
 
 def products(vectors: Vectors, vector: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-    """Return the product of each row and a vector, shape (rows,). Pages of a mapped file are released as they
-    are read.
-    """
+    """Return the product of each row and a vector; pages of a mapped file are released as they are read."""
     found = np.empty(len(vectors), np.float64)
     for first in range(0, len(vectors), MAPPED_ROWS):
         # Not `@`: BLAS sums some rows in another order than others, so that equal vectors would not tie.
@@ -99,9 +95,7 @@ Places: TypeAlias = "npt.NDArray[np.int64]"
 def count_forms(
     texts: Lexical, titles: Lexical | None, times: int, analyzer: Analyzer, held: int = HELD
 ) -> Lexical:
-    """Return the postings of the forms of words, those of titles counted ``times`` times; more than ``held``
-    postings are merged into memory-mapped files, released with their last reference.
-    """
+    """Return postings; titles count ``times`` times, and more than ``held`` are merged into mapped files."""
     if titles is None and analyzer.as_they_stand:
         return texts
     if len(texts.rows) + (0 if titles is None else len(titles.rows)) <= held:
@@ -144,9 +138,7 @@ def _write(parts: Sequence[_Part], folder: Path) -> None:
 
 
 class _Ordered(NamedTuple):
-    """The words of a part that are counted, in the order of their forms: numbers of words and of their forms,
-    shape (n,).
-    """
+    """The counted words of a part in the order of their forms: numbers of words and forms, shape (n,)."""
 
     part: _Part
     words: Places
@@ -187,10 +179,7 @@ TEXTS = 20_000_000
 
 
 class OpenIndex:
-    """One index, sorted by chunk id; a position in it stands for a chunk.
-
-    What is not asked for is not read: a search by words leaves the vectors on disk.
-    """
+    """One index, sorted by chunk id; a position in it stands for a chunk. Parts are read when asked for."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -210,9 +199,7 @@ class OpenIndex:
 
     @cached_property
     def chunks(self) -> pl.DataFrame:
-        """The columns of `index_rows.COLUMNS`, and published_on (a date); sorted by chunk_id. The texts of
-        all chunks are among them. `column` reads one, and `at` what some chunks hold.
-        """
+        """The columns of `index_rows.COLUMNS`, and published_on (a date); sorted by chunk_id."""
         return pl.DataFrame([self.column(name) for name in self.stored.names])
 
     @cached_property
@@ -224,7 +211,6 @@ class OpenIndex:
         return HeldChunks(pl.DataFrame(found).sort("chunk_id"))
 
     def column(self, name: str) -> pl.Series:
-        """Return one of the columns of `chunks`, read once."""
         if name not in self._columns:
             self._columns[name] = self.stored.column(name)
         return self._columns[name]
@@ -245,11 +231,7 @@ class OpenIndex:
 
     @cached_property
     def questions(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-        """Vectors of questions that a model wrote for chunks, which point at these chunks, too.
-
-        Positions of the chunks, shape (n,), and vectors, shape (n, dimensions); chunks of an earlier state of
-        the corpus are left out.
-        """
+        """Positions of chunks that a model wrote questions for, and their vectors, shape (n, dimensions)."""
         path = self.folder / QUESTIONS
         if not path.exists():
             return np.zeros(0, np.int64), np.zeros((0, self.facts.dimensions), np.float32)
@@ -260,9 +242,7 @@ class OpenIndex:
     def cosines(
         self, vector: npt.NDArray[np.float32], rows: npt.NDArray[np.int64] | None = None
     ) -> npt.NDArray[np.float64]:
-        """Return the cosine of each chunk (of ``rows``, or all) and a unit vector, shape (chunks,). A chunk
-        that further vectors point at has the best of its own and theirs.
-        """
+        """Return the best cosine of each chunk, or a question of it, and a unit vector, shape (chunks,)."""
         scores = products(self.vectors if rows is None else take_rows(self.vectors, rows), vector)
         owners, others = self.questions
         if len(owners):
@@ -273,16 +253,14 @@ class OpenIndex:
 
     @cached_property
     def published(self) -> npt.NDArray[np.datetime64]:
-        """When each chunk's document was published, shape (chunks,), datetime64[s] without a time zone. A
-        partial date is its first day; NaT where nothing is known. Its day is the column `published_on`.
+        """datetime64[s] without a time zone, shape (chunks,); a partial date is its first day, NaT: not
+        known.
         """
         return np.array([moment(text) for text in self.column("published_at")], "datetime64[s]")
 
     @cached_property
     def moments(self) -> tuple[npt.NDArray[np.datetime64], npt.NDArray[np.int64]]:
-        """The distinct values of `published`, rising and NaT last, and the place of each chunk's among them.
-        They are far fewer than the chunks.
-        """
+        """The distinct values of `published`, rising and NaT last, and each chunk's place among them."""
         moments, places = np.unique(self.published, return_inverse=True)
         return moments, places
 
@@ -296,9 +274,7 @@ class OpenIndex:
         return open_lexical(self.folder / "lexical")
 
     def terms(self, analyzer: Analyzer, title: int = 0) -> TermIndex:
-        """Return the words of every chunk as an analyzer counts them, computed once; ``title``: weight of the
-        title's words.
-        """
+        """Return the words of every chunk as an analyzer counts them, computed once; ``title``: its weight"""
         key = (analyzer, title)
         if key not in self._terms:
             titles = self.title_words if title else None
@@ -354,7 +330,6 @@ class OpenIndex:
 
     @property
     def ids(self) -> pl.Series:
-        """The chunk ids, rising."""
         return self.column("chunk_id")
 
     @property
@@ -369,12 +344,8 @@ class OpenIndex:
         allowed: npt.NDArray[np.bool_] | None = None,
         by: SearchParameters | None = None,
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-        """Return the positions and exact cosines of the nearest chunks by the approximate index, best first,
-        ties by position.
-
-        vector: a unit vector, shape (dimensions,)
-        where, allowed: a LanceDB predicate, and the rows that it allows, shape (chunks,); None: all
-        by: default: the parameters that reached the recall
+        """Return positions and exact cosines of the nearest chunks, best first, ties by position. where,
+        allowed: a LanceDB predicate, and the rows that it allows; by: default: what reached the recall
         """
         if not self.has_ann:
             raise ValueError(f"{self.folder}: this index is searched exactly; it has no approximate index")
@@ -400,9 +371,7 @@ class OpenIndex:
         return "".join(pieces)
 
     def passage(self, doc_id: str, start: int, end: int) -> str:
-        """Return `document.text[start:end]`, put together from the chunks that hold it. Raises KeyError: no
-        chunk is of this document.
-        """
+        """Return `document.text[start:end]` from the chunks that hold it; raises KeyError."""
         if doc_id not in self._texts:
             text = self._text(doc_id)
             if self._held + len(text) > TEXTS:
@@ -412,8 +381,8 @@ class OpenIndex:
         return self._texts[doc_id][start:end]
 
     def derived(self, derive: Callable[[OpenIndex, *Args], Derived], *args: *Args) -> Derived:
-        """Return what a function derives from this index, computed once for each (module-level) function and
-        its hashable arguments.
+        """Return what a module-level function and its hashable arguments derive from this index, computed
+        once.
         """
         key = (derive, *args)
         if key not in self._derived:

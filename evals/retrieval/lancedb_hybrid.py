@@ -40,9 +40,7 @@ class FullText(IndexRetriever):
 
 
 def matching(query: Query, index: OpenIndex, k: int) -> Ranking:
-    """Return the k best matches that may be found: more and more are requested until they hold k of them,
-    better than what may be left out.
-    """
+    """Return the k best matches that may be found; more and more are requested until they hold k."""
     limit = k + AHEAD
     while True:
         rows, scores = _search(query.text, limit, index, query.where)
@@ -131,7 +129,6 @@ class LanceHybrid(IndexRetriever):
 
 
 def _table(ranking: Ranking, column: str, values: Scores) -> pa.Table:
-    """Return a ranking as a hybrid search hands it to its reranker: with values from 0 to 1."""
     import pyarrow as pa
 
     if len(values):

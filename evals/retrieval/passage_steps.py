@@ -77,7 +77,6 @@ class RecentFirst(IndexStep):
         return ranking.take(order)
 
     def _leaders(self, titles: list[str]) -> list[int]:
-        """Return for each title the number of the first one that it is like; -1 for none at all."""
         from rapidfuzz import process
         from rapidfuzz.fuzz import ratio
 

@@ -79,8 +79,7 @@ class Removal(NamedTuple):
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Return what `STEP`, `STEP:KIND` or `STEP:KIND:VALUE` takes away.
-
+        """
         >>> Removal.read("entities:club:FC: the first")
         Removal(step='entities', kind='club', value='FC: the first')
         """
@@ -125,9 +124,7 @@ LONGEST_RAW = 4_000  # … of a model's reply
 
 
 class TraceStep(NamedTuple):
-    """The candidates after one step; ``spans``: what is delivered, shape (n, 2), None: each chunk's own
-    context.
-    """
+    """The candidates after one step; ``spans``: shape (n, 2); None: each chunk's own context."""
 
     step: str
     kind: Kind

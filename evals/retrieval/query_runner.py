@@ -67,12 +67,7 @@ class QueryRunner:
         allowed: Mask | None = None,
         without: Iterable[Removal] = (),
     ) -> QueryResult:
-        """Search for a question, a row of `schemas.QUESTIONS`; cached parts count with the seconds that they
-        had taken.
-
-        remembered: whether rankings may come from the run's memory
-        allowed: which rows may be found, shape (chunks,); None: all
-        """
+        """Search for a row of `schemas.QUESTIONS`; cached parts count their seconds. allowed: None: all"""
         embedded = self.vectors.get(question["question"])
         query = Query(
             question["question"],

@@ -61,9 +61,7 @@ def embed_queries(
     progress: Callable[[int, int], None] | None = None,
     clock: Clock | None = None,
 ) -> dict[str, QueryVector]:
-    """Embed each distinct question and time SAMPLE of them, drawn by digest, one by one; keep both for the
-    next run, batch by batch. A time measured on a busy machine is measured again by the next call.
-    """
+    """Embed each distinct question and time SAMPLE of them singly; busy times are taken again."""
     clock = clock or Clock()
     path = embedder.home.cache("queries") / embedder.recipe.query_revision() / "questions.parquet"
     known = _Known()
@@ -114,7 +112,6 @@ def _is_to_be_timed(text: str, known: _Known) -> bool:
 
 
 def _time(text: str, embedder: CachedEmbedder, clock: Clock, known: _Known) -> None:
-    """Embed a question by itself; of two times of it, the shorter one counts."""
     begin = clock.now()
     if not _embed([text], embedder, known):
         return
@@ -124,9 +121,7 @@ def _time(text: str, embedder: CachedEmbedder, clock: Clock, known: _Known) -> N
 
 
 def _embed(texts: list[str], embedder: CachedEmbedder, known: _Known) -> bool:
-    """Add the vectors of questions; one that is longer than the model reads fails, the others do not. Returns
-    whether all of them have one.
-    """
+    """Add the vectors of questions; return whether all have one: one that is too long fails alone."""
     try:
         vectors = embedder.embedder.embed([embedder.query_prefix + text for text in texts])
     except InputError as error:

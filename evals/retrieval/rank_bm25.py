@@ -56,8 +56,7 @@ def _model(index: OpenIndex, analyzer: Analyzer, title: int, parameters: Paramet
 
 
 def tokens_of_chunks(lexical: Lexical) -> list[list[str]]:
-    """Return the words of each chunk, as often as it holds them, in the order of the alphabet.
-
+    """
     >>> from rag_assay.assets.indexing.lexical import lexical_of
     >>> tokens_of_chunks(lexical_of(["the ferry and the quay", "", "noon"]))
     [['and', 'ferry', 'quay', 'the', 'the'], [], ['noon']]

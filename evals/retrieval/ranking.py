@@ -34,8 +34,7 @@ class Ranking:
         return len(self.rows)
 
     def take(self, positions: npt.NDArray[np.int64] | npt.NDArray[np.bool_] | slice) -> Ranking:
-        """Return the ranking of these positions in it, in their order.
-
+        """
         >>> Ranking(np.array([4, 2, 7]), np.array([3.0, 2.0, 1.0])).take(np.array([2, 0])).rows.tolist()
         [7, 4]
         """

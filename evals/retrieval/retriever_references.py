@@ -15,10 +15,7 @@ if TYPE_CHECKING:
 
 
 class SharedSearcher(Searcher):
-    """A retriever opened as a part: it ranks a question once in a run, however many retrievers share it.
-
-    A question that another one has ranked takes no time, but the clock counts what it had taken.
-    """
+    """A retriever that ranks a question once in a run, however many share it; the clock counts its time."""
 
     def __init__(self, retriever: Retriever, index: OpenIndex, context: RetrievalContext) -> None:
         self._kind = retriever.kind

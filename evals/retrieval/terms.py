@@ -52,9 +52,7 @@ class _Word(NamedTuple):
 
 @dataclass
 class Bm25Scores:
-    """A BM25 model of a corpus for sparse postings; but for `lower_bounded`, as rank-bm25 0.2.2 computes it.
-    ``norms``: 1 - b + b * length / mean length.
-    """
+    """BM25 by sparse postings, as rank-bm25 0.2.2 but for `lower_bounded`; norms: 1 - b + b * length / mean"""
 
     lexical: Lexical
     parameters: Parameters
@@ -72,11 +70,7 @@ class Bm25Scores:
         return cls(lexical, parameters, inverse_frequencies(lexical, parameters), norms)
 
     def best(self, words: Mapping[str, float], k: int, allowed: Mask | None = None) -> Ranking:
-        """Rank the chunks that hold at least one of the words, and return the first k.
-
-        words: form -> weight; words that the corpus lacks add nothing
-        allowed: chunks that may be found, shape (chunks,); None: all
-        """
+        """Rank the chunks that hold a word (form -> weight); allowed: chunks that may be found; None: all"""
         numbers = self.lexical.numbers
         known = [self._word(numbers[word], weight) for word, weight in words.items() if word in numbers]
         # rank-bm25's plus gives delta to the chunks without the word, too.
@@ -89,9 +83,8 @@ class Bm25Scores:
     def _found(
         self, words: Sequence[_Word], k: int, allowed: Mask | None, constant: float
     ) -> tuple[Rows, Floats]:
-        """Return rows, rising, that hold a word, the first k among them, and their scores. Frequent words are
-        looked up only in chunks that can still be among the first k (MaxScore: Turtle and Flood, 1995); sums
-        are those of a full pass, to the last bit.
+        """Return rows, rising, with a word, the first k among them, and their scores: frequent words are
+        looked up only in chunks that can still be among the first k (MaxScore: Turtle and Flood, 1995).
         """
         total = np.zeros(len(self.norms)) if allowed is None else np.where(allowed, 0.0, -np.inf)
         if any(word.weight <= 0 for word in words):  # no score then says whether a chunk holds a word
@@ -192,12 +185,7 @@ def inverse_frequencies(lexical: Lexical, parameters: Parameters) -> Floats:
 
 @dataclass(frozen=True)
 class WordsOfChunks:
-    """The words of each chunk (a lexical index transposed).
-
-    begins: shape (chunks + 1,)
-    numbers, shares: word, and count / chunk length, shape (postings,)
-    holding: chunks that hold each word, shape (words,)
-    """
+    """The words of each chunk: begins (chunks + 1,), numbers and shares (postings,), holding (words,)."""
 
     lexical: Lexical
     begins: npt.NDArray[np.int64]

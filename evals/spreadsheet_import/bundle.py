@@ -53,14 +53,7 @@ Text = Annotated[str, AfterValidator(encodable)]
 
 @dataclass(frozen=True)
 class Sheet:
-    """Origin of a spreadsheet's rows.
-
-    name: in its study: another one of that name replaces it
-    file: name; sha256: of its bytes
-    mapping: digest
-    rows: taken; rejects: not taken, as `FILE:LINE: reason`
-    notes: `FILE:LINE: text`
-    """
+    """Origin of a spreadsheet's rows; rejects, notes: `FILE:LINE: text`"""
 
     name: Text
     file: Text
@@ -90,8 +83,7 @@ def imports_folder(home: Home, study: str) -> Path:
 
 
 def cell_key(study: str, row: Mapping[str, Any]) -> str:
-    """Return the key of the cell and replicate of a row of `IMPORTED`.
-
+    """
     >>> row = {"chunking": "c", "embedder": "e", "retriever": "r", "generator": "g", "replicate": 2}
     >>> cell_key("s", row), cell_key("s", row | {"replicate": 1})
     ('s.c.e.r.g.2', 's.c.e.r.g')
@@ -110,11 +102,7 @@ def sheet_facts(folder: Path) -> list[Sheet]:
 
 
 def write_sheet(home: Home, study: str, sheet: Sheet, rows: Sequence[Row]) -> None:
-    """Add a spreadsheet to its study, or replace the one of its name.
-
-    A new one appears with both of its files at once. Of an existing one, the rows are replaced atomically,
-    and then its record.
-    """
+    """Add a spreadsheet, or replace the one of its name; a new one appears with both files at once."""
     folder = imports_folder(home, study) / SHEETS / sheet.name
     counted = replace(sheet, rows=len(rows))
     if (folder / SHEET).is_file():
@@ -216,11 +204,7 @@ class SheetCell(NamedTuple):
 
 
 class SheetRow(NamedTuple):
-    """A question in one replicate of a cell.
-
-    answer: None: nothing was answered; empty: the model wrote nothing
-    contexts: texts of the passages, best first
-    """
+    """A question in one replicate of a cell; answer: None: not answered, empty: the model wrote nothing"""
 
     question_id: str
     answer: str | None

@@ -34,8 +34,7 @@ AXES_TOLD = ("chunking", "embedder", "retriever", "generator")
 
 
 def plain_name(name: str) -> str:
-    """Return the name of a column as in `KNOWN`.
-
+    """
     >>> plain_name(" Retrieve_Methods"), plain_name("userInput")
     ('retrieve methods', 'user input')
     """
@@ -44,8 +43,7 @@ def plain_name(name: str) -> str:
 
 
 def role_of(name: str) -> tuple[str, int] | None:
-    """Return the role of a column's name, and its rank in the role's list.
-
+    """
     >>> role_of("Chunk-Strategie"), role_of("Bewertung"), role_of("x")
     (('chunking', 1), ('score', 12), None)
     """
@@ -73,14 +71,8 @@ class ColumnGuess:
 
 @dataclass
 class Guess:
-    """What a spreadsheet seems to say.
-
-    roles: role or axis -> its column
-    scores: columns, the likeliest first
-    words: words in the column of scores -> value; empty: numbers
-    values: of the column of scores, the best first
-    unanswered: rows with the lowest score and no answer; None: some have another score
-    worksheet, others: which was looked at, and those that were not
+    """What a spreadsheet seems to say. roles: role or axis -> column; words: of the scores; unanswered: rows
+    with the lowest score and no answer; None: some have another score
     """
 
     study: str

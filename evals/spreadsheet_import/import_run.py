@@ -70,12 +70,7 @@ Said = tuple[Place, Content, str, str, str | None]
 
 @dataclass
 class Settled:
-    """The rows of a spreadsheet that can stand together.
-
-    rows: of `IMPORTED`, in the order of their lines
-    rejects: line and reason
-    doubles: repeated rows, which count once
-    """
+    """The rows of `IMPORTED` that can stand together; rejects: line and reason; doubles: repeated rows"""
 
     rows: list[bundle.Row] = field(default_factory=list)
     rejects: list[tuple[int, str]] = field(default_factory=list)
@@ -286,7 +281,6 @@ def scores_of(
 
 
 def count_scores(scores: Iterable[tuple[int, HumanScore]]) -> dict[str, Counter[float]]:
-    """Return metric -> value -> rows."""
     found: dict[str, Counter[float]] = {}
     for _, one in scores:
         if one.value is not None:
@@ -297,9 +291,8 @@ def count_scores(scores: Iterable[tuple[int, HumanScore]]) -> dict[str, Counter[
 def changes(
     home: Home, study: str, sheet: str, file: str, scores: Iterable[tuple[int, HumanScore]]
 ) -> ScoreChanges:
-    """Compare the scores of a spreadsheet with the stored ones of it.
-
-    What a person has corrected on the page stays, as long as the sheet says what it said.
+    """Compare the scores with the stored ones; what was corrected on the page stays while the sheet is the
+    same.
     """
     of_sheet, of_all = _sheet_score_kept(home, study, sheet)
     found = ScoreChanges()
@@ -366,12 +359,7 @@ _SAME_ROWS = (
 
 @dataclass(frozen=True)
 class ImportSummary:
-    """rows: taken; doubles: repeated rows, which count once
-
-    scores: metric -> value -> rows
-    added, corrected, withdrawn: scores
-    rejects, notes: `FILE:LINE: text`
-    """
+    """rows: taken; doubles: repeated; scores: metric -> value -> rows; rejects, notes: `FILE:LINE: text`"""
 
     study: str
     sheet: str
@@ -393,10 +381,7 @@ class ImportSummary:
 def import_sheet(
     path: Path, mapping_path: Path, mapping: SheetMapping, home: Home, *, partial: bool = False
 ) -> ImportSummary:
-    """Import a spreadsheet into its study, which is made if needed.
-
-    partial: take valid rows; else one reject keeps everything out
-    """
+    """partial: take valid rows; else one reject keeps everything out"""
     if mapping.cell is None:
         text = "`cell` is missing: name the generator, as in `cell: {generator: llama-2-13b}`"
         raise InputError(Mistake("missing", mapping_path, 1, text))

@@ -452,7 +452,6 @@ def _criteria_of(rubrics: Mapping[str, Rubric]) -> dict[str, tuple[Scored, Crite
 
 
 def anchors_of(criterion: Criterion) -> str:
-    """Return the values of a criterion, as in `5, 3 or 0`."""
     values = [f"{value:g}" for value in criterion.anchors]
     return f"{', '.join(values[:-1])} or {values[-1]}"
 

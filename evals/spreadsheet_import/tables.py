@@ -44,8 +44,7 @@ _WORDS = {"None": None, "null": None, "True": True, "true": True, "False": False
 
 
 def looks_listed(text: str) -> bool:
-    """Return whether a text looks like a list or tuple of texts or numbers.
-
+    """
     >>> [looks_listed(one) for one in ("['a']", "(508, 170)", "[]", "[1] as said there", "(so he says)")]
     [True, True, True, False, False]
     """
@@ -83,7 +82,6 @@ def _bounded(value: Any) -> Any:
 
 
 def _parsed(text: str) -> tuple[Any, int]:
-    """Return the literal that a text begins with, and where it ends."""
     open_ones: list[tuple[str, list[Any]]] = []  # closing sign, or `name(` of an object; and what is in it
     at = n_items = 0
     while True:
@@ -178,8 +176,7 @@ def value_of(cell: Any) -> Any:
 
 
 def said(value: Any) -> str:
-    """Return one canonical text for equal cell values.
-
+    """
     >>> said(128.0), said(["a", "b"]), said((508, 170)), said(" BM25 ")
     ('128', "['a', 'b']", '(508, 170)', 'BM25')
     """
@@ -216,8 +213,7 @@ def _fitted(name: str, value: Any) -> str:
 
 
 def is_missing(value: Any) -> bool:
-    """Return whether a cell is empty, blank or not a number.
-
+    """
     >>> [is_missing(one) for one in (None, " ", float("nan"), [], 0)]
     [True, True, True, False, False]
     """
@@ -227,8 +223,7 @@ def is_missing(value: Any) -> bool:
 
 
 def chosen(values: Mapping[str, str], value: Any) -> str | None:
-    """Return the name that a mapping gives for a value, if any.
-
+    """
     >>> chosen({"(508,170)": "large"}, (508, 170)), chosen({"(508,170)": "large"}, (128, 42))
     ('large', None)
     """
@@ -271,11 +266,7 @@ class Worksheet:
 
 
 def open_worksheet(path: Path, name: str | None, *, verbatim: bool = False) -> Worksheet:
-    """Open a worksheet; formulas are read as the values computed last.
-
-    name: None: the only one that holds anything
-    verbatim: leave texts as they are; else errors of formulas are `UnusableCell`
-    """
+    """Formulas are read as computed last. name: None: the only filled one; verbatim: texts as they are"""
     body, book = _opened(path)
     try:
         found = book[_chosen(path, book, name)]
@@ -490,12 +481,7 @@ Named = Iterator[tuple[int, Mapping[str, Any] | str]]
 
 @dataclass
 class InputTable:
-    """A spreadsheet with known columns.
-
-    columns: as written, in order
-    rows: line and values by folded names; or why it is no row
-    notes: complete once the rows have been read
-    """
+    """rows: line and values by folded names, or why it is no row; notes: complete after the rows"""
 
     columns: tuple[str, ...]
     rows: Named
@@ -508,10 +494,7 @@ def fold_name(name: Any) -> str:
 
 
 def open_table(path: Path, wanted: Sequence[str] = (), worksheet: str | None = None) -> InputTable:
-    """Find the row that names the columns.
-
-    wanted: required columns; without any, the first row with two texts
-    """
+    """Find the row that names the wanted columns; without any, the first row with two texts."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise InputError(f"{path}: a sheet is a file of {', '.join(SUFFIXES)}; save it as one of these")

@@ -10,8 +10,7 @@ MARK = "~"
 
 
 def whole_of(name: str) -> str:
-    """Return the name of the whole study of a slice or of a rung of a race.
-
+    """
     >>> whole_of("demo~5006e3"), whole_of("demo")
     ('demo', 'demo')
     """
@@ -27,8 +26,7 @@ class Layer:
 
     @property
     def options(self) -> str:
-        """The layer as options of a command.
-
+        """
         >>> Layer(("*.bm25.*",), "20").options
         "--cells '*.bm25.*' --questions 20"
         """
@@ -38,10 +36,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Slice:
-    """cells: names without the study; None: all
-
-    questions: ids of the test questions that are asked; None: all
-    """
+    """Cells and test questions of a study, by name and id; None: all."""
 
     whole: str
     cells: frozenset[str] | None
@@ -54,8 +49,7 @@ class Slice:
 
     @property
     def sentence(self) -> str:
-        """What a reader of its figures must know.
-
+        """
         >>> Slice("demo", None, None, 5, 23, 20, 97).sentence
         "A slice of demo: 5 of 23 cells, 20 of 97 questions; not the study's result."
         """
@@ -77,10 +71,7 @@ AXES = ("chunking", "embedder", "retriever", "generator")
 
 
 def varying_axes(places: Iterable[Sequence[str | None]]) -> tuple[str, ...]:
-    """Return the axes on which cells differ; without any: chunking, retriever and generator.
-
-    places: of each cell its names on `AXES`; None: its generator reads no ranking
-    """
+    """Return the axes on which cells differ; without any: chunking, retriever and generator."""
     parts = [set(column) - {None} for column in zip(*places, strict=True)]
     varying = tuple(axis for axis, found in zip(AXES, parts, strict=False) if len(found) > 1)
     return varying or ("chunking", "retriever", "generator")
@@ -132,8 +123,7 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """Key of its answers and scores.
-
+        """
         >>> cell = Cell("s", "t", "e", "r", "g")
         >>> [one.key for one in cell.replicates(2)]
         ['s.t.e.r.g', 's.t.e.r.g.2']

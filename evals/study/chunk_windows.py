@@ -12,8 +12,7 @@ CHARACTERS_PER_TOKEN = 4  # of English or German text, about
 
 
 def window_of(chunker: Chunker) -> float:
-    """Return the most tokens delivered for one chunk.
-
+    """
     >>> from rag_assay.assets.chunking import CHUNKERS
     >>> [window_of(CHUNKERS[kind]()) for kind in ("recursive", "structure", "parent", "document")]
     [250.0, 256.0, 1024.0, 256.0]

@@ -24,11 +24,7 @@ from rag_assay.warehouse.schemas import MIN_COVERAGE
 
 
 def unmeasured(study: Study) -> frozenset[tuple[str, str]]:
-    """Return the (cell, metric) pairs whose missing values are no lack.
-
-    Metrics of rankings or passages where none are read, of answers without a generator, costs and citations
-    in a spreadsheet, and human ratings unless they rank the cells.
-    """
+    """Return the (cell, metric) pairs whose missing values are no lack."""
     found: set[tuple[str, str]] = set()
     metrics = [study.metric(name) for name in study.measured]
     for cell in study.cells():
@@ -54,11 +50,7 @@ def has_answers(study: Study, cell: Cell) -> bool:
 
 
 def coverages(board: pl.DataFrame, left_out: frozenset[tuple[str, str]]) -> pl.DataFrame:
-    """Return the smallest coverage of each cell of a leaderboard (schemas.LEADERBOARD), by cell.
-
-    Returns:
-        cell, share (0 to 1), lacks (the metric with the fewest values; NULL: the answers)
-    """
+    """Return cell, share (0 to 1) and lacks (the metric with the fewest values; NULL: the answers)."""
     pairs = pl.DataFrame(sorted(left_out), schema={"cell": pl.String, "metric": pl.String}, orient="row")
     values = board.drop_nulls("coverage").join(pairs, on=["cell", "metric"], how="anti")
     values = values.select("cell", pl.col("coverage").alias("share"), pl.col("metric").alias("lacks"))
@@ -79,12 +71,7 @@ def below_gate(found: pl.DataFrame) -> pl.DataFrame:
 
 
 class Simplicity(NamedTuple):
-    """What a cell takes to answer a question; the smaller tuple is the simpler cell.
-
-    models: of retrieval: embedder, cross-encoder
-    parts: of the retriever: arms, fusions, steps
-    chunks: in its index, if known
-    """
+    """What a cell takes to answer a question; the smaller tuple is the simpler cell."""
 
     calls: int
     models: int
@@ -93,7 +80,6 @@ class Simplicity(NamedTuple):
 
 
 def simplicities(study: Study, chunks: Mapping[str, int]) -> dict[str, Simplicity]:
-    """Return name of a cell -> what it takes; unknown for imported answers."""
     return {
         cell.name: _of(
             study.retrievers.get(cell.retriever), study.generators.get(cell.generator), cell, chunks

@@ -50,11 +50,7 @@ _PLAIN = {bool: "true or false", int: "whole number", float: "number", str: "tex
 
 @dataclass(frozen=True)
 class Parameter:
-    """default: as JSON; None where `required`
-
-    bounds: in words
-    about: from the class's docstring
-    """
+    """default: as JSON; None where `required`; about: from the class's docstring"""
 
     name: str
     type: str
@@ -66,11 +62,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class PartFacts:
-    """group: as in `retrievers`
-
-    package: with its version; None: our own
-    broken: why it cannot be used, if so
-    """
+    """package: with its version; None: our own; broken: why it cannot be used, if so"""
 
     group: str
     name: str

@@ -207,7 +207,6 @@ def _kind_of(part: Any, name: str, known: Collection[str]) -> str | None:
 
 
 def _answering(data: Mapping[str, Any]) -> list[str] | None:
-    """Return the names of all that answers; None where the study says them in a way that cannot be read."""
     generators, systems = _names(data.get("generators", {})), _names(data.get("systems", {}))
     return None if generators is None or systems is None else [*generators, *systems]
 

@@ -72,7 +72,6 @@ def judge_estimates(
 
 
 def _trials(study: Study, name: str, judge_cards: Stage, store: ArtifactStore) -> int:
-    """Count the cases of a judge's card, at most."""
     key, judge, card = f"{study.study}.{name}", study.judges[name], study.card_of(name)
     if key not in judge_cards.keys() or judge_cards.fresh(key, store) is not None:
         return 0
@@ -105,7 +104,6 @@ def of_cases(what: str, part: Judge | Metric, cases: int, cached: Cached) -> Cal
 def _cases(
     study: Study, judged: JudgedCell, questions: Rows, stages: Mapping[str, Stage], store: ArtifactStore
 ) -> int:
-    """Count the cases of a cell that a judge can judge, times its replicates, without those in the cache."""
     cell, judge = judged.cell, study.judges[judged.judge]
     ids = study.sampled([row["question_id"] for row in questions], cell.sample)
     chosen = set(study.sampled(ids, study.judged_sample(judged.judge)))
@@ -213,7 +211,6 @@ def _systems(study: Study, answers: Stage, cached: Cached, home: Home) -> Iterat
 def _understanding(
     study: Study, stages: dict[str, Stage], cached: Cached, home: Home
 ) -> Iterator[CallEstimate]:
-    """Estimate the steps `by: llm`: a call a question and step."""
     searches = _searches(study, stages, home)
     ranked = set(_waiting_rankings(study, stages, home).values())
     asked, train = read_questions_of(study), read_train_questions_of(study)
@@ -357,7 +354,6 @@ def _embedding_questions(study: Study, rankings: Stage, home: Home) -> Iterator[
 def _embedded(
     what: str, recipe: EmbedderRecipe, texts: CostRange, each: CostRange, why: str = ""
 ) -> CallEstimate | None:
-    """Estimate the requests for so many texts; None where this machine embeds them."""
     if recipe.api is None:
         return None
     requests = CostRange(math.ceil(texts.least / recipe.batch_size), texts.most)

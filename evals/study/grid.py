@@ -49,11 +49,7 @@ def set_name(path: Path) -> str:
 
 @dataclass(frozen=True)
 class QuestionSet:
-    """Questions asked of one corpus.
-
-    judged_alone: its questions may have neither ground truth nor evidence
-    only: ids that are asked, in a slice; None: all
-    """
+    """Questions asked of one corpus; judged_alone: they may have neither ground truth nor evidence."""
 
     name: str
     corpus: str

@@ -97,6 +97,5 @@ def read_sheet_cells(data: Mapping[str, Any], base: Path) -> tuple[list[SheetCel
 
 
 def with_axes(data: Mapping[str, Any], cells: Sequence[SheetCell]) -> dict[str, Any]:
-    """Return a study with the names of its spreadsheets' axes, for `misfits`."""
     named = {f"{axis}s": dict.fromkeys(cell[place] for cell in cells) for place, axis in enumerate(AXES)}
     return {**data, **(named if cells else dict.fromkeys(named))}

@@ -48,12 +48,8 @@ class CostRange(NamedTuple):
 
 @dataclass(frozen=True)
 class CallEstimate:
-    """Calls of one part of a run to one model.
-
-    calls, read, written: calls, and tokens in and out; those in the cache cost nothing
-    usd: None where the price is not known
-    why: missing bounds, and what gives them
-    limit_usd: its own limit, if any
+    """Calls of one part of a run to one model; usd: None where the price is not known; why: of missing
+    bounds.
     """
 
     what: str
@@ -99,7 +95,6 @@ class Cached:
 def of_chat(
     what: str, chat: ChatModel, calls: CostRange, per_call: tuple[CostRange, CostRange], why: str = ""
 ) -> CallEstimate:
-    """Estimate the calls of a chat model: from its cheapest to its dearest fallback."""
     read, written = per_call
     ranked = [
         estimate(
@@ -153,7 +148,6 @@ def bound_calls(n: int, each: CallsEach, chat: ChatModel, cached: Cached) -> Cos
 
 
 def passed_caps(budget: StudyBudget | None, rows: Sequence[CallEstimate]) -> list[str]:
-    """Return a sentence for each cap that the least of an estimate passes."""
     whose = "all that the study's budget pays for"
     of_study = _passed(whose, budget.caps, _of_study(rows)) if budget else []
     own = (_passed(row.what, Caps(row.limit_usd), Amount(row.usd.least)) for row in rows if row.usd)
@@ -221,10 +215,7 @@ class EnrichPlan:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What `assay run --dry-run` shows.
-
-    texts_to_embed: distinct texts of an index that are not in the vector cache; None: not known yet
-    """
+    """What `assay run --dry-run` shows; a number that is not known yet is None."""
 
     cells: list[Cell]
     replicates: int
@@ -254,7 +245,6 @@ def plan(study: Study, stages: dict[str, Stage], home: Home) -> RunPlan:
 
 
 def _stage_plans(stages: dict[str, Stage], home: Home) -> tuple[list[StagePlan], set[PartitionRef]]:
-    """Return plans in the order of the stages, and what is done."""
     store = BuildContext(home).store
     done: set[PartitionRef] = set()
     plans = []
@@ -284,7 +274,6 @@ def _texts_to_embed(study: Study, key: str, stage: Stage, done: set[PartitionRef
 
 
 def _looking(recipe: EmbedderRecipe, home: Home) -> CachedEmbedder:
-    """Return an embedder for its prefixes and its cache."""
     embedder = CachedEmbedder(recipe, home)
     embedder.cache.refresh()
     if len(embedder.cache):
@@ -326,7 +315,6 @@ def _call_plans(study: Study, answers: Stage, done: set[PartitionRef], home: Hom
 
 
 def questions_to_ask(study: Study, generator: str, answers: Stage, n_questions: int, home: Home) -> int:
-    """Count the answers that a generator or a system still has to give, over all its cells."""
     store = BuildContext(home).store
     n = 0
     for cell in (one for one in study.runs() if one.generator == generator):

@@ -43,12 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class KnownStudy:
-    """path: None: its file was deleted
-
-    cells: of its file now, or of its last run without a file; None: the file cannot be used
-    run_at: None: never in this workspace
-    mistake: the first mistake in its file, and how many more
-    """
+    """A study; path: None: its file was deleted; cells: None: the file cannot be used."""
 
     name: str
     path: Path | None
@@ -104,7 +99,6 @@ def find_known(name: str, home: Home) -> Study:
 
 
 def taken_names(home: Home, path: Path) -> set[str]:
-    """Return the names that other studies have for themselves and what they share."""
     others = [one for one in known_studies(home) if one.path is None or one.path != path.resolve()]
     taken = {one.name for one in others}
     for one in others:
@@ -139,7 +133,6 @@ def note(study: Study, home: Home) -> None:
 
 
 def recorded_studies(home: Home) -> list[Path]:
-    """Return study files that were run or imported in a workspace and still exist."""
     if mirror := mirror_of(home):
         mirror.pull("studies")
     found: dict[Path, float] = {}
@@ -154,7 +147,6 @@ def recorded_studies(home: Home) -> list[Path]:
 
 
 def own_studies(home: Home) -> StudyCollection:
-    """Return recorded studies and those of `ASSAY_STUDIES`; without any, the demo."""
     own = study_files() if os.environ.get("ASSAY_STUDIES") else []
     return read_studies([*recorded_studies(home), *own] or [BUNDLED / "demo.yaml"])
 

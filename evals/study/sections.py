@@ -90,7 +90,6 @@ class Search(Strict):
 
 
 def expand_powersets(retrievers: Mapping[str, Retriever | Powerset]) -> dict[str, Retriever]:
-    """Put the combinations of every powerset in its place; each name once."""
     found: dict[str, Retriever] = {}
     for name, one in retrievers.items():
         try:

@@ -32,7 +32,6 @@ class ForeignAddress(NamedTuple):
 
 
 def open_servers(part: object) -> None:
-    """Allow requests to these servers, and to no others, in this process."""
     found = [one.origin for one in foreign_addresses(part) if one.origin]
     for one in nested_recipes(part):
         if isinstance(one, Alerts) and one.webhook:

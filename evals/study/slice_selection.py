@@ -30,12 +30,9 @@ _WILD = frozenset("*?[")
 
 
 def slice_study(study: Study, cells: Sequence[str] = (), questions: str | None = None) -> Study:
-    """Return the slice of a study; the study itself where nothing is left out.
-
-    Cells that judges or rubrics compare others with are included.
-
-    cells: patterns of `chunking.embedder.retriever.generator`, with or without the study's name; none: all
-    questions: how many, drawn by the study's seed; or ids and patterns with commas between; None: all
+    """Return the slice of a study, with the cells that judges or rubrics compare others with; the study
+    itself where nothing is left out. questions: how many, drawn by the seed; or ids and patterns with commas
+    between.
     """
     if not cells and questions is None:
         return study
@@ -168,7 +165,6 @@ def find_slice(name: str, home: Home) -> Study:
 
 
 def forget_slice(name: str, home: Home) -> list[Path]:
-    """Remove a slice's record, pointers and report; return what was removed."""
     if not is_slice(name) or not _record(home, name).is_file():
         find_slice(name, home)
     gone = forget_results(name, home)
@@ -177,7 +173,6 @@ def forget_slice(name: str, home: Home) -> list[Path]:
 
 
 def forget_results(name: str, home: Home) -> list[Path]:
-    """Remove a study's pointers, record and report; return the report's files."""
     from rag_assay.warehouse.study_records import remove_study_record, study_of
     from rag_assay.warehouse.tables import OF_STUDIES
 

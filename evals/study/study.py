@@ -184,10 +184,7 @@ class Study(BuildHalf):
         return grid + others
 
     def _generators_of(self, place: tuple[str, str, str], reading: list[str]) -> list[str]:
-        """Return the generators of a ranking, last `none` for its rankings alone.
-
-        reading: all generators that read rankings
-        """
+        """Return the generators of a ranking, last `none` for its rankings alone."""
         left_out = {
             name: one
             for name in reading
@@ -206,8 +203,7 @@ class Study(BuildHalf):
         return [one for cell in self.cells() for one in cell.replicates(self.times(cell))]
 
     def times(self, cell: Cell) -> int:
-        """Return how often a cell is asked.
-
+        """
         >>> cell = Cell("s", "t", "e", "r", NO_GENERATOR)
         >>> Study.model_construct(replicates=3, generators={}).times(cell)
         1

@@ -310,9 +310,8 @@ FOREIGN = 1 / 3  # more of the documents in another language than what reads the
 
 
 def document_languages(study: Study, home: Home) -> dict[str, float]:
-    """Return two-letter code -> share of the documents whose language is known, the largest first.
-
-    Of sources that are not built yet, what they say or what their files are in counts, each source alike.
+    """Return two-letter code -> share of the documents, the largest first; a source that is not built counts
+    by what it says or what its files are in.
     """
     store = BuildContext(home).store
     shares: Counter[str] = Counter()
@@ -345,7 +344,6 @@ _COUNTED = (
 
 
 def _models_of(study: Study) -> Iterator[tuple[Place, Model | None, str]]:
-    """Yield models that read the documents, and the warning if these are in other languages."""
     for name, embedder in study.embedders.items():
         yield ("embedders", name), embedder.registered, _TRAINED
     for name, chunking in study.chunkings.items():

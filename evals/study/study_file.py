@@ -277,7 +277,6 @@ def _check_names(studies: list[Study]) -> None:
 
 
 def named_parts(study: Study) -> list[tuple[str, str, str]]:
-    """Return (component, name, recipe as JSON) for all that studies share, with absolute paths."""
     sources = {
         name: source.model_copy(update={"path": str(study.resolve(source.path))})
         if source.path and not is_url(source.path)

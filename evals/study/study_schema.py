@@ -50,7 +50,6 @@ _NOT_WRITTEN = {"path", SHEET_CELLS}
 
 
 def study_schema() -> dict[str, Any]:
-    """Studies that import answers, and those of systems alone, have other keys than those that build."""
     schema = _Schema()
     built, imported = schema.model(Study), schema.model(ImportedStudy, leave_out=BUILT)
     of_systems = schema.model(SystemStudy, leave_out=GRID)
@@ -123,7 +122,6 @@ class _Schema:
         return {"anyOf": [found, _PLAIN[NoneType]]} if is_optional and choice else found
 
     def type(self, annotation: Any, marks: list[Any] | None = None) -> dict[str, Any]:  # noqa: PLR0911 -- a type each
-        """marks: bounds that hold for it"""
         choice = one_of(annotation)
         if choice is not None:
             return self.choice(choice)
@@ -165,7 +163,6 @@ class _Schema:
         return {"anyOf": [self.type(one, marks) for one in arguments]}
 
     def choice(self, choice: OneOf) -> dict[str, Any]:
-        """Return a reference to `{kind: {parameters}}`."""
         name = "_or_".join(choice.sorts).replace(" ", "_")
         if name not in self.definitions:
             self.definitions[name] = {}
@@ -193,7 +190,6 @@ class _Schema:
         return {"anyOf": [self.field(Chain.model_fields["steps"]), found]} if choice.has_shorthand else found
 
     def _system(self, found: dict[str, Any]) -> dict[str, Any]:
-        """Return the schema of a system; parameters may be written inside its kind or next to it."""
         kinds = found["properties"]
         beside = {
             name: {**_beside_reference(self.field(field)), "description": described(kind)[name]}
@@ -211,7 +207,6 @@ class _Schema:
         return {} if kind is None else self.model(kind)
 
     def _embedder(self) -> dict[str, Any]:
-        """A model and its settings, or `{kind: {parameters}}`."""
         if "embedder" not in self.definitions:
             self.definitions["embedder"] = {}
             recipe = self._model(EmbedderRecipe, {"revision"} & set(EmbedderRecipe.model_fields))
@@ -252,7 +247,6 @@ def _text_or_all(annotation: type) -> dict[str, Any]:
 
 
 def _bounded(schema: dict[str, Any], marks: list[Any]) -> dict[str, Any]:
-    """Add bounds of numbers and lengths, and patterns of texts."""
     found: dict[str, Any] = {}
     kind = schema.get("type", "number")
     for mark in marks:

@@ -15,11 +15,7 @@ from rag_assay.warehouse.schemas import MIN_COVERAGE
 
 
 class CellRegret(NamedTuple):
-    """A dropped cell against the winner, on the questions that it was asked.
-
-    difference: mean of its values less the winner's, in the metric's own direction; low, high: 95 % interval
-    chance: that it is truly better, if differences of any size were as likely before
-    """
+    """A dropped cell against the winner: mean difference, 95 % interval, chance that it is truly better"""
 
     cell: str
     n: int
@@ -30,11 +26,7 @@ class CellRegret(NamedTuple):
 
 
 class Regret(NamedTuple):
-    """What a race could have missed.
-
-    chance: that any of the dropped cells is truly better than the winner, at most
-    most: by how much at most, at a confidence of 95 % for all of them together; None: not known
-    """
+    """What a race could have missed: chance that any is better; most: by how much, at 95 % for all"""
 
     cells: list[CellRegret]
     chance: float
@@ -98,11 +90,8 @@ Values = Mapping[str, Mapping[str, float]]
 
 
 class EliminationRules(NamedTuple):
-    """By what a race drops cells.
-
-    level: a cell is dropped by a test whose p is below it; the levels of all looks add up to `Search.alpha`
-    keep: how many cells the budget allows to stay at most; None: no such bound
-    margin: a loss that does not matter, in the metric's unit: a smaller one drops no cell by a test
+    """By what a race drops cells: level of a test, cells the budget keeps at most, and a margin that is no
+    loss
     """
 
     level: float
@@ -113,12 +102,7 @@ class EliminationRules(NamedTuple):
 
 
 class EliminatedCell(NamedTuple):
-    """A cell that a look dropped.
-
-    difference: mean of its values less the leader's; low, high: its 95 % interval; None where it has none
-    p: the larger of the two tests', adjusted for all cells of the look and for a leader found in the same
-        data
-    """
+    """A dropped cell: difference to the leader with its 95 % interval, and the adjusted p of the tests"""
 
     cell: str
     rule: Rule
@@ -131,10 +115,7 @@ class EliminatedCell(NamedTuple):
 
 
 class EliminationRound(NamedTuple):
-    """What a look found.
-
-    unmeasured: those of them that lack values of too many questions to be compared
-    """
+    """What a look found; unmeasured: cells that lack values of too many questions."""
 
     leader: str | None
     left: list[str]

@@ -34,11 +34,7 @@ KEPT, NOT_DRAWN, NOT_VARIED = "kept", "not_drawn", "not_varied"
 
 @dataclass(frozen=True)
 class SearchSavings:
-    """What a search asked of what the whole grid would ask.
-
-    evaluations: how many times a cell is asked a question
-    calls, tokens, usd: that it spared at most, by the plan's estimate
-    """
+    """What a search asked of the whole grid's evaluations; calls, tokens, usd: spared at most"""
 
     evaluations: int = 0
     of_evaluations: int = 0
@@ -49,13 +45,8 @@ class SearchSavings:
 
 @dataclass(frozen=True)
 class SearchRecord:
-    """What is known of a search so far.
-
-    recipe: digest of what the study says of it (`recipe_of`)
-    kept: names, without the study's, of the cells that are left
-    metric: by which cells race; None: they do not
-    looks: of each rung the digest of what was looked at, and the cells that were left, and what was
-        unmeasured
+    """What is known of a search so far. kept: names of the cells that are left; looks: of each rung the
+    digest, and the cells that were left
     """
 
     recipe: str

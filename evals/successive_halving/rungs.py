@@ -43,11 +43,7 @@ def draw_cells(cells: Sequence[Cell], seed: int, fits: Fits, always: Sequence[Ce
 
 
 class Raced(NamedTuple):
-    """How a race ended.
-
-    left: cells that were asked all questions; dropped: rung, from 1 -> the cells that it dropped
-    evaluations: how many times a cell was asked a question
-    """
+    """How a race ended; dropped: rung, from 1 -> cells; evaluations: times that a cell was asked a question"""
 
     left: list[str]
     dropped: dict[int, list[EliminatedCell]]
@@ -83,11 +79,7 @@ def race(
 
 
 class Field(NamedTuple):
-    """Who races, and by what.
-
-    metric: the first of the study's that applies to a question
-    racing: the cells that race; exempt: the others, and why each of them stays
-    """
+    """Who races by which metric; exempt: the others, and why each stays"""
 
     metric: Metric
     racing: list[Cell]
@@ -134,10 +126,7 @@ class Rung(NamedTuple):
 def rung_of(
     study: Study, number: int, cells: Sequence[Cell], questions: Sequence[str], metric: Metric
 ) -> Rung:
-    """Return a rung: a slice of a study that measures nothing but the metric by which cells race.
-
-    Where that looks at rankings alone, nothing is answered: the cells of one ranking are one cell here.
-    """
+    """Return a rung: a slice that measures only the racing metric, without answers if that reads rankings."""
     only: dict[str, Any] = {"metrics": (metric.name,), "rubrics": {}, "judges": {}, "judge_cards": {}}
     stands_for: dict[str, list[str]] = {}
     if isinstance(metric, JudgedScores):
@@ -180,8 +169,7 @@ def _apart(one: Cell, other: Cell) -> int:
 
 
 def combinations(cells: Sequence[Cell]) -> int:
-    """Return of how many pairs of axes a grid has several names on both: so many interactions there may be.
-
+    """
     >>> combinations([Cell("s", t, "e", r, "g") for t in ("t1", "t2") for r in ("r1", "r2")])
     1
     """
@@ -281,8 +269,7 @@ def rungs(order: Sequence[Sequence[str]], first: int, growth: float) -> list[lis
 
 
 def in_words(blocks: Sequence[Sequence[str]]) -> str:
-    """Say how many questions each rung has in all.
-
+    """
     >>> in_words([["a"], ["b"], ["c", "d"]])
     '1, 2 and 4 questions'
     """

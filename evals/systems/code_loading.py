@@ -48,24 +48,15 @@ def missing_module(place: str, folder: Path) -> str | None:
 
 
 def code_digest(place: str, folder: Path) -> str | None:
-    """Return a digest of the module of a place and of what it imports from the folder; None: it is installed.
-
-    It is of the texts of the files, so that the same code in another folder is the same.
-    """
+    """Return a digest of the texts of a module and its folder's modules; None: it is installed."""
     files = [path for paths in _own_code(place.partition(":")[0], folder).values() for path in paths]
     texts = {one.relative_to(folder).as_posix(): _source(one).digest for one in files}
     return digest(texts) if texts else None
 
 
 def load(place: str, folder: Path) -> Any:
-    """Return the object that a place names; its module is imported once in a process.
-
-    Studies in two folders may each have modules of one name: those of the other folder are put aside while
-    code of this one is in use. Changed files are imported once more.
-
-    Raises:
-        ImportError: it is not found, or a module of another place has the name of one in the folder.
-        LookupError: it was an object of another process.
+    """Return the object that a place names, its module imported once until a file changes; modules of other
+    folders with its names are put aside meanwhile. Raises ImportError.
     """
     if live_objects.is_held(place):
         return live_objects.find(place)
@@ -117,7 +108,6 @@ def _run_file(name: str, file: Path) -> ModuleType:
 
 @contextmanager
 def _importable(folder: Path) -> Iterator[None]:
-    """Let modules in a folder be imported before all others in the block."""
     invalidate_caches()
     sys.path.insert(0, str(folder))
     try:
@@ -139,7 +129,6 @@ def _activate(folder: Path) -> None:
 
 
 def _forget(folder: Path, tops: dict[str, list[Path]]) -> None:
-    """Let modules of a folder be imported once more, for their files have changed."""
     own = _modules.get(folder, {})
     for name in [one for one in own if one.partition(".")[0] in tops]:
         del own[name]

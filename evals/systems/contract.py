@@ -80,7 +80,6 @@ class System(Generator):
         return True
 
     def in_folder(self, folder: Path) -> None:
-        """Set the folder of the study file."""
         self._folder = folder
 
     def missing(self) -> str | None:

@@ -36,7 +36,7 @@ class UnreadableError(ValueError):
 
 
 def read_passages(given: object) -> tuple[GivenPassage, ...]:
-    """Read passages: texts, mappings, or documents of LangChain, LlamaIndex and Haystack.
+    """Read texts, mappings, or documents of LangChain, LlamaIndex and Haystack; raises UnreadableError.
 
     >>> read_passages(["At noon.", {"page_content": "On the quay.", "metadata": {"source": "a.md"}}])[1].url
     'a.md'

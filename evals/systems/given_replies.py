@@ -16,7 +16,7 @@ PASSAGES = (
 
 
 def read_reply(given: Any) -> tuple[str | None, Any]:
-    """Return the answer (None: none) and the passages (None: not told) of what a system returns.
+    """Return the answer and the passages (None: not told) of a reply; raises UnreadableError.
 
     >>> read_reply({"answer": "At noon.", "retrieved_contexts": ["The ferry leaves at noon."]})
     ('At noon.', ['The ferry leaves at noon.'])

@@ -90,11 +90,7 @@ def _check_headers(headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
 
 
 class _Sent(NamedTuple):
-    """What each request of a system carries beside its body.
-
-    carried: from its address: basic authorization and query
-    public: digest of all values of query and headers that are no secrets; None: there are none
-    """
+    """What each request carries beside its body; public: digest of what is no secret, None: nothing"""
 
     carried: Carried | None = None
     public: str | None = None
@@ -119,7 +115,6 @@ def _sent_with(address: str, headers: Mapping[str, str]) -> _Sent:
 
 
 def _is_from_environment(text: str, value: str) -> bool:
-    """Return whether a part of ``value`` was `${NAME}` in ``text``."""
     return any(one in value for one in getattr(text, "values", ()) if one)
 
 
@@ -350,11 +345,7 @@ def _selects_nothing(given: object, name: str, selector: str) -> UnreadableError
 
 
 def _body(response: httpx.Response | http_posts.Response, *, may_be_text: bool) -> Any:
-    """Return the JSON of a response, or its text.
-
-    Raises:
-        NoCompletionError: it is neither.
-    """
+    """Return the JSON of a response, or its text; raises NoCompletionError."""
     if not response.content.strip():
         raise NoCompletionError("the server's answer is empty")
     try:
@@ -366,7 +357,7 @@ def _body(response: httpx.Response | http_posts.Response, *, may_be_text: bool) 
 
 
 def _completion(data: Any) -> Completion:
-    """Return what a server gave. Raises NoCompletionError: it cannot be stored."""
+    """Return what a server gave; raises NoCompletionError: it cannot be stored."""
     try:
         data, whole = encode_without_secrets(data)
     except ValueError as error:

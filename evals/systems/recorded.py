@@ -144,11 +144,7 @@ class Recorded(System):
 
 @lru_cache(8)
 def _read(path: Path, _stamp: tuple[Any, ...]) -> tuple[str, Mapping[Key, _Row]]:
-    """Return the digest and the rows of a file, each under its id and under the text of its question.
-
-    Raises:
-        InputError: two rows answer one question, or a row names none.
-    """
+    """Return digest and rows by id and question text; InputError: two rows answer one, or none is named."""
     by_id: dict[Key, _Row] = {}
     by_text: dict[Key, _Row] = {}
     for place, row in file_rows(path):

@@ -154,10 +154,7 @@ class LabelledCase:
 
 
 def read_labels(path: Path, metrics: Sequence[JudgedMetric], meaning: LabelFile) -> list[LabelledCase]:
-    """Read labelled cases in the order of the file; lines of the same case are one with several labels.
-
-    A label without a metric is of all of the judge's metrics.
-    """
+    """Lines of the same case are one with several labels; a label without a metric is of all metrics."""
     known = {metric.name: (metric, meaning.scale_of(metric.name)) for metric in metrics}
     findings: list[str] = []
     unclear: set[str] = set()

@@ -45,10 +45,7 @@ def _noted(pairs: Sequence[tuple[str, str]]) -> str:
 
 
 def with_other_numbers(text: str, known: str, key: str) -> Changed | None:
-    """Replace numbers, months, weekdays and small number words; None: there is none.
-
-    Equal ones become equal ones. A number that occurs in ``known`` is taken only if there is no other.
-    Markers of sources (`[2]`) and numbers of lists stay.
+    """Replace numbers, months, weekdays and small number words, equal ones by equal ones; markers `[2]` stay.
 
     >>> with_other_numbers("The fee is 12 euro [1].", "", "a").text
     'The fee is 6 euro [1].'
@@ -231,10 +228,8 @@ class Mutation(NamedTuple):
     make: Callable[[JudgeCase, Sequence[JudgeCase], str], tuple[JudgeCase, str] | str]
 
     def moves(self, metric: JudgedMetric) -> bool:
-        """Return whether a metric should see the change.
-
-        Wrong answers show only against passages or a ground truth, another question's answer wherever answers
-        are looked at, missing evidence wherever passages are, except for counts of mistakes.
+        """Return whether a metric should see the change: wrong answers show only against passages or a ground
+        truth, missing evidence not in counts of mistakes.
         """
         needs = metric.needs
         if self.changes == "both":

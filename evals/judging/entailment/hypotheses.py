@@ -129,8 +129,7 @@ class Splitting(Strict):
         return self
 
     def hypotheses(self, text: str) -> list[str]:
-        r"""Return hypotheses without markers such as `[2]`; a list or table is one with its introduction.
-
+        r"""
         >>> Splitting().hypotheses("Yes. The ferry sails at noon [1]. It calls at:\n- Skye\n- Mull\n\nEnjoy!")
         ['Yes. The ferry sails at noon.', 'It calls at:\n- Skye\n- Mull\nEnjoy!']
         """

@@ -103,12 +103,7 @@ Text = tuple[JudgeCase, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Resolved:
-    """A text whose pronouns were replaced, or that could not be.
-
-    sentences: as written where a prompt's reply cannot be used
-    reason: why they were kept, or why there are none
-    failed: a call failed that may succeed later
-    """
+    """A text whose pronouns were replaced, or not (reason); failed: a call that may succeed later."""
 
     sentences: tuple[str, ...]
     replies: tuple[Reply, ...] = ()
@@ -124,10 +119,7 @@ class _Batch(NamedTuple):
 
 
 def resolve_pronouns(texts: Sequence[Text], asking: EntailmentModel, size: int) -> list[Resolved]:
-    """Replace pronouns, at most ``size`` sentences of one text a prompt, all prompts concurrently.
-
-    Unusable replies (no JSON, another number of sentences, an empty or far longer one) keep their sentences.
-    """
+    """Replace pronouns, all prompts concurrently; of an unusable reply the sentences stay as they are."""
     batches = [
         _Batch(number, first, sentences[first : first + size])
         for number, (_, sentences) in enumerate(texts)
@@ -236,8 +228,7 @@ def tag_facts(hypotheses: Sequence[Hypothesis], asking: EntailmentModel) -> list
 
 
 def score(of_hypotheses: Sequence[FactsReply], values: Mapping[Tag, float]) -> float:
-    """Return the mean over hypotheses of the mean over the facts of each.
-
+    """
     >>> one, two = ([Fact(fact="f", explanation="", tag=tag) for tag in tags] for tags in (TAGS, TAGS[:1]))
     >>> values = {"entailed": 1, "neutral": 0.5, "contradicted": 0}
     >>> score([FactsReply(facts=one), FactsReply(facts=two)], values)

@@ -68,12 +68,7 @@ class CaseCalls:
 
 @dataclass
 class MetricCalls:
-    """The calls of one metric for one case.
-
-    case: shared by the metrics of the case
-    values: parsed replies in order
-    stopped: why there will be no value; no further calls then
-    """
+    """The calls of one metric for one case; stopped: why there will be no value."""
 
     case: CaseCalls
     replies: list[Reply] = field(default_factory=list)

@@ -44,9 +44,8 @@ class _Sentence(NamedTuple):
 
 
 def sentence_ratio(case: JudgeCase, calls: CaseCalls) -> Judgement:
-    """Return |relevant sentences| / |sentences of the passages| (Es et al., 2023, section 3).
-
-    The model names sentence numbers instead of copying sentences, in several calls where they are many.
+    """Return |relevant sentences| / |sentences of the passages| (Es et al., 2023, section 3), named by
+    number.
     """
     own = MetricCalls(calls)
     sentences = [

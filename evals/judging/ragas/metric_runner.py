@@ -196,11 +196,7 @@ _FORMS: dict[str, Form] = {
 
 
 class GatewayLlm(InstructorBaseRagasLLM):
-    """Calls the gateway for one metric of one case.
-
-    lists: the texts that are taken apart, in order
-    turns: how often the same is asked on purpose
-    """
+    """Calls the gateway for one metric of one case; turns: how often the same is asked on purpose."""
 
     def __init__(self, calls: MetricCalls, lists: Sequence[str] = (), turns: int = 1) -> None:
         self.calls = calls

@@ -66,9 +66,7 @@ def in_window(index: OpenIndex, first: date | None, last: date | None, *, undate
 
 
 def prefilter_query(query: Query, kind: str, options: list[Prefilter], if_empty: IfEmpty) -> Query:
-    """Narrow the query by the first of the options (strictest first) that leaves rows; if none does, `relax`
-    leaves the query as it was and `keep` finds nothing, each with a note.
-    """
+    """Narrow by the first option that leaves rows; else `relax` leaves the query, `keep` finds nothing."""
     if not options:
         return query
     strict = options[0]
@@ -286,7 +284,6 @@ def children(expression: Expression) -> tuple[Expression, ...]:
 
 
 def _compiled(expression: Expression) -> tuple[pl.Expr, str, str]:
-    """Return the mask of an expression, its predicate for LanceDB, and its words."""
     parts = [_compiled(part) for part in children(expression)]
     if parts:
         masks, wheres, said = zip(*parts, strict=True)

@@ -60,9 +60,7 @@ class Nearness:
         return [self._pieces[row] for row in list(dict.fromkeys(turns))[:k]]
 
     def partner(self, piece: DocumentPiece) -> DocumentPiece | None:
-        """Return the piece of another document that is nearest to one and shares rare words with it. None
-        where no other document shares a word. A piece that says the same is left out.
-        """
+        """Return the nearest piece of another document that shares rare words; None: there is none."""
         rows = [
             row
             for row in self._by_words(piece.text)
@@ -325,11 +323,7 @@ class DocumentPiece(NamedTuple):
 
 
 class GenerationTask(NamedTuple):
-    """One question to be made.
-
-    pieces: what it is made from; `multi_hop` has two of two documents, or one where no second was found
-    wanted: the answer that a `yes_no` question shall have
-    """
+    """One question to be made; pieces: `multi_hop` has two, or one; wanted: of `yes_no`, its answer"""
 
     number: int
     kind: Kind
@@ -339,12 +333,7 @@ class GenerationTask(NamedTuple):
 
 @dataclass(frozen=True)
 class QuestionDraft:
-    """A question as the model wrote it.
-
-    answer: None for an unanswerable one
-    quotes: words of each piece's document that answer it
-    conversation: of a follow-up, oldest first
-    """
+    """A question as the model wrote it; quotes: words of each piece's document that answer it"""
 
     question: str
     answer: str | None = None

@@ -73,9 +73,7 @@ _WORD = re.compile(r"\w+")
 
 
 def quoted_words(draft: QuestionDraft, task: GenerationTask) -> tuple[str, ...] | RejectedQuestion:
-    """Return the quotes of a draft as they stand in their documents, corrected to the most similar words of
-    the passage; or why they are no evidence.
-    """
+    """Return the quotes as they stand in their documents; or why they are no evidence."""
     found = []
     for piece, quote in zip(task.pieces, draft.quotes, strict=True):
         text = piece.document.text
@@ -158,8 +156,7 @@ def _language_fault(draft: QuestionDraft, wanted: str | None) -> RejectedQuestio
 
 
 def verdict_of(answer: str, *, alone: bool = True) -> str | None:
-    """Return whether an answer begins with yes or no, in any language of the Union; None: with neither.
-
+    """
     >>> verdict_of("Nein, erst ab neun."), verdict_of("Yes."), verdict_of("No one is."), verdict_of("Noon.")
     ('no', 'yes', None, None)
     >>> verdict_of("Yes it is", alone=False)
@@ -244,9 +241,7 @@ def failure_of(status: Status, reason: str | None, raw: str | None) -> RejectedQ
 
 @dataclass(frozen=True)
 class QuestionGenerationContext:
-    """What questions are made with; ``embed``: texts -> unit vectors, shape (texts, dimensions),
-    thread-safe.
-    """
+    """embed: texts -> unit vectors, shape (texts, dimensions), thread-safe"""
 
     chat: ChatModel
     gateway: Gateway
@@ -366,8 +361,7 @@ def _asked(draft: QuestionDraft) -> str:
 
 
 def shared_words(one: str, other: str) -> float:
-    """Return the F1 of the content words of two answers.
-
+    """
     >>> round(shared_words("Above nine Beaufort.", "It stays above nine Beaufort"), 2)
     0.8
     """
@@ -393,9 +387,7 @@ _TOKENS_OF_CONVERSATION = 1_200
 
 
 def make_questions(tasks: Sequence[GenerationTask], context: QuestionGenerationContext) -> list[TaskOutcome]:
-    """Make the questions of a plan; return the outcome of each task, in order. Paid calls come last, for what
-    breaks no rule and repeats no question; all calls are cached.
-    """
+    """Return the outcome of each task, in order; paid calls come last, for what breaks no rule."""
     written = _in_turn("writing questions", lambda task: _written(task, context), tasks, context)
     distinct = _without_duplicates(written, tasks, context.embed)
     verifier = Verifier(context)
@@ -487,9 +479,7 @@ LEAST_WORDS = 25  # of a piece: a shorter one is a heading or a caption, and tel
 
 
 def stratify_pieces(pieces: Iterable[DocumentPiece], seed: int) -> list[DocumentPiece]:
-    """Return pieces in the order in which questions are made: one of each document, then a second, by seeded
-    digests, so that a further document moves few. Short ones are left out.
-    """
+    """Return pieces, one of each document, then a second, by seeded digests; short ones are left out."""
     by_document: dict[str, list[tuple[str, DocumentPiece]]] = {}
     for piece in pieces:
         if _tells_something(piece.text):
@@ -543,9 +533,7 @@ class Order:
 
 @dataclass(frozen=True)
 class GenerationSummary:
-    """What came of an order: type -> kept, reason -> dropped, and how many a failed call has dropped (the
-    same order goes on with them).
-    """
+    """Type -> kept, reason -> dropped, and how many a failed call has dropped."""
 
     file: ReviewFile
     tried: int

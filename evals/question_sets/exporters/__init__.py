@@ -14,10 +14,7 @@ PREFIX = "beir:"
 
 
 def beir(material: ExportInput) -> QuestionExport:
-    """Return `corpus.jsonl`, `queries.jsonl`, and `qrels/test.tsv`, `qrels/train.tsv`. A document's id is its
-    URL (without `beir:`); a span counts as its document, with the highest grade. Questions without a document
-    are left out.
-    """
+    """Return corpus, queries and qrels; a span counts as its document, questions without one are left out."""
     export = QuestionExport(counts={"documents": len(material.documents)})
     export.files["corpus.jsonl"] = (
         json_line({"_id": document_id(row["url"]), "title": row["title"] or "", "text": row["text"]})
@@ -62,8 +59,7 @@ def _note_beir(export: QuestionExport, left: list[Row], kept: list[Row]) -> None
 
 
 def document_id(url: str) -> str:
-    """Return the id of a document: its URL, with what would break a line of the qrels as in URLs.
-
+    """
     >>> document_id("beir:d1"), document_id("a\\tb.md")
     ('d1', 'a%09b.md')
     """
@@ -81,9 +77,7 @@ def _grades(row: Row, material: ExportInput) -> dict[str, int]:
 
 
 def ragas(material: ExportInput) -> QuestionExport:
-    """Return `NAME.jsonl`, and `NAME-train.jsonl` of train questions, in ragas' columns; `question_id`,
-    `type`, `language`, `answerable` and `needs` are further columns.
-    """
+    """Return `NAME.jsonl`, and `NAME-train.jsonl` of train questions, in ragas' columns and a few more."""
     export = QuestionExport()
     for use, rows in material.questions.items():
         if rows:
@@ -113,11 +107,8 @@ def _sample(row: Row, material: ExportInput) -> dict[str, Any]:
 
 
 def squad(material: ExportInput) -> QuestionExport:
-    """Return `NAME.json`, and `NAME-train.json` of train questions, as SQuAD 2.0.
-
-    A document is an article of one paragraph; an answer is the span of a piece of evidence. Unanswerable
-    questions stand on an empty paragraph; those with evidence in several documents in the first; those
-    without a span are left out.
+    """Return SQuAD 2.0 files: an article a document; unanswerable questions stand on an empty paragraph, and
+    those without a span are left out.
     """
     export = QuestionExport()
     for use, rows in material.questions.items():

@@ -25,10 +25,7 @@ def corpus_of(path: Path) -> Path:
 
 
 def read_autorag(file: SetFile) -> list[Row]:
-    """Read the questions of an AutoRAG data set; passages are quotes of any document. `retrieval_gt`: of a
-    list of lists all outer ones are needed, any one of each inner list; of several inner lists, the first
-    passage of each is taken.
-    """
+    """Read an AutoRAG data set: of a list of lists all outer ones are needed, any one of each inner list."""
     questions = parquet_rows(file.path)
     if missing := sorted(COLUMNS - set(questions.columns)):
         raise InputError(f"{file.path}: no column {missing[0]!r}: not the questions of an AutoRAG data set?")
@@ -63,10 +60,7 @@ def _records(
 
 
 def passages_of(value: Any) -> tuple[list[str], str]:
-    """Return the ids of the passages that answer a question, and whether all or any of them are needed.
-
-    Raises:
-        ValueError: it is no list of ids, nor of lists of them.
+    """Return the ids that answer a question, and whether all or any are needed; ValueError: no such list.
 
     >>> passages_of([["a"], ["b", "c"]]), passages_of([["a", "b"]]), passages_of(["a"])
     ((['a', 'b'], 'all'), (['a', 'b'], 'any'), (['a'], 'all'))

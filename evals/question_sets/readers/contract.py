@@ -52,9 +52,7 @@ def open_bounded(path: Path) -> IO[bytes]:
 
 
 def lines_of_file(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a UTF-8 file with their numbers from 1, a mark of byte order left out. A line feed
-    alone ends a line: a JSON string may hold U+2028 and its like, which do not.
-    """
+    """Yield the lines of a UTF-8 file with their numbers; only a line feed ends one, as in JSON strings."""
     number = 0
     try:
         with open_bounded(path) as file:

@@ -15,11 +15,6 @@ KINDS = ".jsonl, .json, .csv, .tsv, .parquet, .arrow, or a folder that `Dataset.
 
 
 def file_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the place and the cells of each row of a table; all cells of a CSV file are texts.
-
-    Raises:
-        InputError: it is no table, or a row cannot be read.
-    """
     name = path.name.lower().removesuffix(".gz")
     if path.is_dir() or name.endswith(".arrow"):
         rows = (row for file in arrow_files(path) for row in arrow_rows(file))
@@ -43,11 +38,7 @@ def file_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def stamp_of(path: Path) -> tuple[Any, ...]:
-    """Return what changes if a table does: name, size and time of each of its files.
-
-    Raises:
-        InputError: it is not there.
-    """
+    """Return what changes if a table does: name, size and time of each of its files."""
     try:
         files = arrow_files(path) if path.is_dir() else [path]
         return tuple((str(one), one.stat().st_size, one.stat().st_mtime_ns) for one in files)

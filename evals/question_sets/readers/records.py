@@ -33,7 +33,6 @@ def is_empty(value: Any) -> bool:
 
 
 def plain_text(value: Any) -> str:
-    """Return text; a number as it is written; the first of a list of texts."""
     if isinstance(value, list) and value:
         value = value[0]  # `ground_truths` and `generation_gt`: the first of several right answers
     if isinstance(value, bool) or not isinstance(value, str | int | float):
@@ -111,10 +110,7 @@ _OF_QUESTION = ("type", "question", "ground_truth", "needs", "answerable", "aske
 
 
 def rows_of(records: Iterable[QuestionRecord], file: SetFile) -> list[Row]:
-    """Return rows of `schemas.QUESTIONS` whose evidence is not resolved yet. Records with the same id and
-    question are joined; other signs than letters, digits, `. _ -` in an id are replaced, a missing id follows
-    from the question.
-    """
+    """Return rows of `schemas.QUESTIONS`; records with the same id and question are joined."""
     rows: dict[str, tuple[str, Row]] = {}
     mistakes: list[str] = []
     for number, record in enumerate(records, start=1):
@@ -213,10 +209,7 @@ def _hinted(item: Row, hints: Mapping[Any, Any]) -> Row:
 
 
 def stable_id(given: Any, question: str, conversation: list[Any]) -> str:
-    """Return the id of a question, whatever its file calls it.
-
-    Raises:
-        ValueError: what is given is none.
+    """Return the id of a question, whatever its file calls it; ValueError: what is given is none.
 
     >>> stable_id(12.0, "", []), stable_id("a/b c", "", []), stable_id(None, "Who?", [])
     ('12', 'a-b-c-900ceff5', 'q-f78c0e8a39')
@@ -251,9 +244,7 @@ _ANSWERED = frozenset({"answer", "response", "retrieved_contexts"})
 
 
 def naming_of(columns: Sequence[str], form: str | None, place: str) -> Mapping[str, str]:
-    """Return column -> our name of it. Columns that begin with `_`, and others of ragas, are left out;
-    `contexts` beside an `answer` are no evidence. ``place``: FILE:LINE for errors.
-    """
+    """Return column -> our name of it, without `_…` and others of ragas."""
     doubled = sorted({name for name in columns if columns.count(name) > 1})
     if doubled:
         raise InputError(f"{place}: more than one column {doubled[0]!r}")

@@ -23,9 +23,7 @@ class _Asked(NamedTuple):
 
 
 def read_squad(data: Any, file: SetFile) -> list[Row]:
-    """Read the questions of a parsed SQuAD file. Any one answer suffices; the first is the ground truth;
-    `is_impossible` is unanswerable. Evidence is the answer in its context, looked for in all documents.
-    """
+    """Read a parsed SQuAD file: any one answer suffices, and the first is the ground truth."""
     rows: dict[str, Row] = {}
     findings: list[str] = []
     for asked in _questions(data):
@@ -64,7 +62,6 @@ def _questions(data: Any) -> Iterator[_Asked | str]:
 
 
 def _items(holder: Any, key: str, place: str) -> Iterator[tuple[str, dict[str, Any] | None]]:
-    """Yield place and object of each item of a list; what is wrong in place of one, and None."""
     values = holder.get(key) if isinstance(holder, dict) else None
     before = f"{place}." if place else ""
     if not isinstance(values, list):

@@ -29,9 +29,7 @@ MAX_TABLE = 500_000_000  # bytes of a Parquet file's columns, unpacked
 
 
 def read_csv(file: SetFile, form: str | None = None) -> list[Row]:
-    """Read a CSV file whose first row names the columns; `,`, `;`, tab or `|` parts the cells. Every cell is
-    text: a formula of a spreadsheet stays what it is. Raises `InputError` with all mistakes.
-    """
+    """Read a CSV file whose first row names the columns; every cell is text, also a formula."""
     return rows_of(_csv_records(file, form), file)
 
 
@@ -51,10 +49,7 @@ def _csv_records(file: SetFile, form: str | None) -> Records:
 def csv_objects(
     path: Path, check: Callable[[list[str], str], None] = lambda _columns, _line: None
 ) -> Objects:
-    """Yield the line and the cells of each row by the names in the first row; or why it is no row.
-
-    check: called with those names and their line
-    """
+    """Yield line and named cells of each row; or why it is none. check: of the names and their line"""
     columns: list[str] | None = None
     for line, cells in csv_rows(path):
         if isinstance(cells, str):
@@ -77,9 +72,7 @@ def csv_rows(path: Path) -> Iterator[tuple[str, list[str] | str]]:
 
 
 def rows_of_text(text: str, parted_by: str) -> Iterator[tuple[int, list[str] | str]]:
-    """Yield the line, from 1, and the cells of each row of a CSV file that is not empty. A row that is none
-    is yielded as the reason why; it is the last one.
-    """
+    """Yield line and cells of each row that is not empty; what is no row yields a reason, the last."""
     csv.field_size_limit(MAX_CELL)
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=parted_by, strict=True)
     while True:
