@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-import polars as pl
-
 from rag_assay.assets.engine.row_checks import WITHIN_BUDGET, at_most, within_budget
 from rag_assay.assets.engine.stage import LOCAL_MODEL, BuildContext, BuildResult, Check, PartitionRef, Stage
 from rag_assay.assets.engine.table import StageTable, distribution
@@ -240,8 +238,6 @@ def _kept(folder: Path) -> dict[str, dict[str, Any]]:
         rows = read_parquet(path)
     except CorruptFileError:
         return {}
-    later = [pl.lit(None, kind).alias(name) for name, kind in ANSWERS.items() if name not in rows.columns]
-    rows = rows.with_columns(later)
     return {r["question_id"]: r for r in rows.iter_rows(named=True) if r["status"] not in RETRYABLE}
 
 

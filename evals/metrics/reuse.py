@@ -55,7 +55,7 @@ class StoredScores:
         if self._holders is None:
             self._holders = {}
             for artifact in self._store.all("scores"):
-                for identity in _held(artifact).values():
+                for identity in artifact.meta.get(METRICS, {}).values():
                     self._holders.setdefault(identity, []).append(artifact.identity)
         for name, identity in wanted.items():
             for holder in self._holders.get(identity, ()):
@@ -68,7 +68,7 @@ class StoredScores:
     ) -> None:
         if artifact is None:
             return
-        held = _held(artifact)
+        held = artifact.meta.get(METRICS, {})
         names = [
             name for name, identity in wanted.items() if name not in found and held.get(name) == identity
         ]
@@ -80,8 +80,3 @@ class StoredScores:
             return  # gone since it was looked at
         for name in names:
             found[name] = rows.filter(pl.col("metric") == name)
-
-
-def _held(artifact: Artifact) -> dict[str, str]:
-    held = artifact.meta.get(METRICS)  # earlier versions did not say
-    return held if isinstance(held, dict) else {}

@@ -30,8 +30,8 @@ from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.artifacts import Artifact
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference.call_tags import Purpose
-from rag_assay.warehouse.parquet import conform_rows, read_parquet
-from rag_assay.warehouse.schemas import ANSWERS, Status
+from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.schemas import Status
 
 if TYPE_CHECKING:
     from rag_assay.evals.retrieval.index import OpenIndex
@@ -200,9 +200,8 @@ def read_answers(
     artifact = inputs.get(PartitionRef("answers", cell.key))
     if artifact is None:
         return {}
-    rows = read_parquet(work.store.folder("answers", artifact.identity) / "answers.parquet")
-    kept = ["question_id", "status", "reason", "answer", "chunk_ids", "cuts"]
-    rows = conform_rows(rows.select(name for name in kept if name in rows.columns), ANSWERS)
+    path = work.store.folder("answers", artifact.identity) / "answers.parquet"
+    rows = read_parquet(path, ["question_id", "status", "reason", "answer", "chunk_ids", "cuts"])
     found = {row["question_id"]: row for row in rows.iter_rows(named=True)}
     if study.generators[cell.generator].writes_markers and not markers:
         for row in found.values():

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,20 +21,6 @@ if TYPE_CHECKING:
     import polars as pl
 
 _DIGESTS = "row_hash"  # of rows, for the next build
-
-
-class StoredChunks(Protocol):
-    """Chunks in the order of their ids."""
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the columns."""
-
-    def column(self, name: str) -> pl.Series:
-        """Return a column whole."""
-
-    def at(self, rows: Sequence[int] | Rows, *names: str) -> list[tuple[Any, ...]]:
-        """Return the values of some columns in some rows, in the order of ``rows``."""
 
 
 class MappedChunks:
@@ -76,23 +62,6 @@ class MappedChunks:
                 batches[number] = [batch.column(place) for place in places]
             found.append(tuple(column[inside].as_py() for column in batches[number]))
         return found
-
-
-class HeldChunks:
-    """Chunks in memory: those of an index that an earlier version built, without files of rows."""
-
-    def __init__(self, frame: pl.DataFrame) -> None:
-        self._frame = frame
-
-    @property
-    def names(self) -> list[str]:
-        return self._frame.columns
-
-    def column(self, name: str) -> pl.Series:
-        return self._frame[name]
-
-    def at(self, rows: Sequence[int] | Rows, *names: str) -> list[tuple[Any, ...]]:
-        return self._frame.select(names)[np.asarray(rows, np.int64)].rows()
 
 
 class SortedKeyIndex(Mapping[str, int]):
@@ -153,7 +122,7 @@ class ChunkSpans:
     rows: Mapping[str, Rows]
 
     @classmethod
-    def of(cls, chunks: StoredChunks) -> Self:
+    def of(cls, chunks: MappedChunks) -> Self:
         docs, ordinals = chunks.column("doc_id"), chunks.column("ordinal").to_numpy()
         bounds = [chunks.column(name).to_numpy() for name in ("context_start", "context_end")]
         return cls(docs, np.stack(bounds, axis=1).astype(np.int64), DocumentRows(docs, ordinals))

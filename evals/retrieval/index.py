@@ -14,27 +14,20 @@ import polars as pl
 
 from rag_assay.assets.indexing import index_table
 from rag_assay.assets.indexing.index_recipe import IndexFacts, SearchParameters, read_facts
-from rag_assay.assets.indexing.index_rows import COLUMNS, QUESTIONS, moment
+from rag_assay.assets.indexing.index_rows import QUESTIONS, moment
 from rag_assay.assets.indexing.index_table import nearest
 from rag_assay.assets.indexing.lexical import (
     RANGE,
     Lexical,
     PostingsWriter,
-    lexical_of,
     open_lexical,
     ranges,
     release_pages,
 )
-from rag_assay.assets.indexing.row_files import CHUNKS, ROWS, VECTORS
+from rag_assay.assets.indexing.row_files import ROWS, VECTORS
 from rag_assay.assets.tokenization.stems import LANGUAGES, Language
 from rag_assay.evals.retrieval.analyzer import Analyzer, merge_forms, merged, with_titles
-from rag_assay.evals.retrieval.chunk_spans import (
-    ChunkSpans,
-    HeldChunks,
-    MappedChunks,
-    SortedKeyIndex,
-    StoredChunks,
-)
+from rag_assay.evals.retrieval.chunk_spans import ChunkSpans, MappedChunks, SortedKeyIndex
 from rag_assay.evals.retrieval.terms import TermIndex
 from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.parquet import read_parquet
@@ -52,18 +45,15 @@ def read_vectors(path: Path, shape: tuple[int, int]) -> Vectors:
     """Memory-map the vectors of an index; raises CorruptFileError."""
     try:
         found: Vectors = np.load(path, mmap_mode="r", allow_pickle=False)
-        _refuse_others(found, shape)
+        if found.shape == shape and found.dtype == np.float32:
+            return found
+        reason = f"it holds {found.dtype} of shape {found.shape} instead of float32 of {shape}"
     except (OSError, ValueError, EOFError) as error:
-        raise CorruptFileError(
-            f"{path}: the vectors of the index are damaged ({error}). Delete the folder of the index; "
-            "`assay run` makes it again."
-        ) from error
-    return found
-
-
-def _refuse_others(vectors: Vectors, shape: tuple[int, int]) -> None:
-    if vectors.shape != shape or vectors.dtype != np.float32:
-        raise ValueError(f"it holds {vectors.dtype} of shape {vectors.shape} instead of float32 of {shape}")
+        reason = str(error)
+    raise CorruptFileError(
+        f"{path}: the vectors of the index are damaged ({reason}). Delete the folder of the index; "
+        "`assay run` makes it again."
+    )
 
 
 def products(vectors: Vectors, vector: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
@@ -101,7 +91,9 @@ def count_forms(
     if len(texts.rows) + (0 if titles is None else len(titles.rows)) <= held:
         return merge_forms(texts if titles is None else with_titles(texts, titles, times), analyzer)
     parts = [
-        _part(lexical, analyzer, n) for lexical, n in ((texts, 1), (titles, times)) if lexical is not None
+        _Part(lexical, analyzer.forms(lexical.words), n)
+        for lexical, n in ((texts, 1), (titles, times))
+        if lexical is not None
     ]
     with TemporaryDirectory(prefix="assay-words-") as folder:
         _write(parts, Path(folder))
@@ -114,10 +106,6 @@ class _Part(NamedTuple):
     lexical: Lexical
     forms: list[str | None]
     times: int
-
-
-def _part(lexical: Lexical, analyzer: Analyzer, times: int) -> _Part:
-    return _Part(lexical, analyzer.forms(lexical.words), times)
 
 
 def _write(parts: Sequence[_Part], folder: Path) -> None:
@@ -203,12 +191,8 @@ class OpenIndex:
         return pl.DataFrame([self.column(name) for name in self.stored.names])
 
     @cached_property
-    def stored(self) -> StoredChunks:
-        folder = self.folder / ROWS
-        if (folder / CHUNKS).exists():
-            return MappedChunks(folder, len(self))
-        found = pl.from_arrow(self.table.search().select([*COLUMNS, "published_on"]).to_arrow())
-        return HeldChunks(pl.DataFrame(found).sort("chunk_id"))
+    def stored(self) -> MappedChunks:
+        return MappedChunks(self.folder / ROWS, len(self))
 
     def column(self, name: str) -> pl.Series:
         if name not in self._columns:
@@ -217,17 +201,9 @@ class OpenIndex:
 
     @cached_property
     def vectors(self) -> npt.NDArray[np.float32]:
-        """Unit vectors, shape (chunks, dimensions); memory-mapped, but for an index of an earlier version."""
-        path = self.folder / ROWS / VECTORS
-        if len(self) and path.exists():
-            return read_vectors(path, (len(self), self.facts.dimensions))
-        found = np.empty((len(self), self.facts.dimensions), np.float32)
-        positions = {chunk_id: position for position, chunk_id in enumerate(self.ids)}
-        for batch in self.table.search().select(["chunk_id", "vector"]).to_batches():
-            rows = [positions[chunk_id] for chunk_id in batch["chunk_id"].to_pylist()]
-            flat = batch["vector"].flatten().to_numpy(zero_copy_only=False)
-            found[rows] = flat.reshape(len(rows), -1)
-        return found
+        """Unit vectors, shape (chunks, dimensions); memory-mapped."""
+        shape = (len(self), self.facts.dimensions)
+        return read_vectors(self.folder / ROWS / VECTORS, shape) if len(self) else np.empty(shape, np.float32)
 
     @cached_property
     def questions(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
@@ -277,7 +253,7 @@ class OpenIndex:
         """Return the words of every chunk as an analyzer counts them, computed once; ``title``: its weight"""
         key = (analyzer, title)
         if key not in self._terms:
-            titles = self.title_words if title else None
+            titles = open_lexical(self.folder / index_table.TITLES) if title else None
             self._terms[key] = TermIndex(count_forms(self.lexical, titles, title, analyzer))
         return self._terms[key]
 
@@ -298,15 +274,6 @@ class OpenIndex:
     def stems(self) -> Language | None:
         """The language whose stems fit most chunks, English if it is not known; None: it has none."""
         return LANGUAGES.get(self.language or "en")
-
-    @cached_property
-    def title_words(self) -> Lexical:
-        folder = self.folder / index_table.TITLES
-        return open_lexical(folder) if folder.exists() else lexical_of(self.titles)
-
-    @cached_property
-    def titles(self) -> list[str]:
-        return self.column("title").fill_null("").to_list()
 
     @cached_property
     def spans(self) -> ChunkSpans:

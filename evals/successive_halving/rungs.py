@@ -43,7 +43,7 @@ def draw_cells(cells: Sequence[Cell], seed: int, fits: Fits, always: Sequence[Ce
 
 
 class Raced(NamedTuple):
-    """How a race ended; dropped: rung, from 1 -> cells; evaluations: times that a cell was asked a question"""
+    """How a race ended; dropped: rung, from 1 -> cells; evaluations: questions asked of cells"""
 
     left: list[str]
     dropped: dict[int, list[EliminatedCell]]

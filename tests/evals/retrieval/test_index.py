@@ -111,7 +111,6 @@ def test_facts_of_chunks_lie_in_their_order(tmp_path: Path) -> None:
     assert places.tolist() == [1, 2, 0, 1]
     assert [str(day) for day in index.days] == ["2020-05-02", "None", "2019-01-01", "2020-05-02"]
     assert {word: rows.tolist() for word, rows in index.carriers.items()} == {"Quay": [0, 3], "Lamp": [3]}
-    assert index.titles == ["T", "", "", "U"]
     assert index.spans.at(np.array([3, 0])) == [("d001", 1000, 1004), ("d000", 0, 3)]
     assert index.spans.within(np.array([1]), np.array([[2, 9]])) == [("d000", 2, 9)]
     assert {doc: rows.tolist() for doc, rows in index.spans.rows.items()} == {"d000": [0, 1], "d001": [2, 3]}

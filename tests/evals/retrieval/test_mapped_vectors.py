@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from rag_assay.evals.retrieval import index as module
-from rag_assay.evals.retrieval.dense import Dense
 from rag_assay.evals.retrieval.index import OpenIndex, products, read_vectors, take_rows
 from rag_assay.warehouse.errors import CorruptFileError
-from tests.fakes.indexing import build_index, query, searched
+from tests.fakes.indexing import build_index
 
 TEXTS = ["the ferry sails", "a quay", "the lamp of the ferry", "noon", "a quay"]
 
@@ -31,23 +30,14 @@ def test_parts_of_a_mapped_file_multiply_as_the_whole_does(
         assert np.array_equal(take_rows(held, some), vectors[some]), "what was let go of is read again"
 
 
-def test_an_index_of_an_earlier_version_is_read_from_its_table(tmp_path: Path) -> None:
+def test_the_vectors_of_an_index_are_those_of_its_table(tmp_path: Path) -> None:
     index = build_index(tmp_path, TEXTS)
     assert isinstance(index.vectors, np.memmap)
-    before = searched(Dense(), query("the ferry"), index)
-    words = index.title_words.words
-    for path in [*(tmp_path / "rows").iterdir(), *(tmp_path / "titles").iterdir()]:
-        path.unlink()
-    for name in ("rows", "titles"):
-        (tmp_path / name).rmdir()
-    older = OpenIndex(tmp_path)
-    assert not isinstance(older.vectors, np.memmap)
-    assert np.array_equal(older.vectors, index.vectors)
-    after = searched(Dense(), query("the ferry"), older)
-    assert before.rows.tolist() == after.rows.tolist()
-    assert before.scores.tolist() == after.scores.tolist()
-    assert older.places(["c004", "c000"]).tolist() == index.places(["c004", "c000"]).tolist() == [4, 0]
-    assert older.title_words.words == words
+    rows = index.table.search().select(["chunk_id", "vector"]).to_list()
+    assert np.array_equal(
+        index.vectors, [row["vector"] for row in sorted(rows, key=lambda one: one["chunk_id"])]
+    )
+    assert index.places(["c004", "c000"]).tolist() == [4, 0]
 
 
 def test_a_torn_file_and_one_of_another_index_are_named(tmp_path: Path) -> None:

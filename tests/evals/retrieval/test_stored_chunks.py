@@ -9,10 +9,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from rag_assay.assets.indexing import index_table
 from rag_assay.assets.indexing.row_files import BATCH, CHUNKS, ROWS
 from rag_assay.evals.retrieval.bm25 import Bm25
-from rag_assay.evals.retrieval.chunk_spans import HeldChunks, MappedChunks, SortedKeyIndex
+from rag_assay.evals.retrieval.chunk_spans import MappedChunks, SortedKeyIndex
 from rag_assay.evals.retrieval.dense import Dense
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query
@@ -37,44 +36,25 @@ def index(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return build_index(tmp_path_factory.mktemp("index"), texts, vectors if count else None, columns)
 
 
-@pytest.fixture(scope="module")
-def older(index: OpenIndex, tmp_path_factory: pytest.TempPathFactory) -> OpenIndex:
-    """The same index as an earlier version built it."""
-    folder = tmp_path_factory.mktemp("older") / "index"
-    shutil.copytree(index.folder, folder)
-    shutil.rmtree(folder / ROWS)
-    shutil.rmtree(folder / index_table.TITLES)
-    return OpenIndex(folder)
-
-
-def test_an_index_of_an_earlier_version_ranks_alike(index: OpenIndex, older: OpenIndex) -> None:
-    assert isinstance(older.stored, HeldChunks)
-    assert isinstance(index.stored, MappedChunks)
+def test_a_filter_takes_rows_from_a_ranking_and_changes_no_score(index: OpenIndex) -> None:
     asked = Query("ferry 7 about", np.full(4, 0.5, np.float32))
-    masks = [None, np.zeros(len(index), np.bool_), np.arange(len(index)) % 2 == 1]
-    for allowed in masks:
-        for retriever in (
-            Bm25(k=5),
-            Bm25(k=5, tokenizer="plain", title=0),
-            Dense(k=5),
-            Dense(k=len(index) + 1),
-        ):
-            narrowed = Query(asked.text, asked.vector, allowed=allowed)
-            mapped, held = (searched(retriever, narrowed, one) for one in (index, older))
-            assert mapped.rows.tolist() == held.rows.tolist()
-            assert mapped.scores.tolist() == held.scores.tolist(), "bit by bit"
-            if allowed is not None:
-                assert allowed[mapped.rows].all()
+    for retriever in (Bm25(k=len(index) + 1), Bm25(k=len(index) + 1, title=0), Dense(k=len(index) + 1)):
+        whole = searched(retriever, asked, index)
+        for allowed in (np.zeros(len(index), np.bool_), np.arange(len(index)) % 2 == 1):
+            found = searched(retriever, Query(asked.text, asked.vector, allowed=allowed), index)
+            kept = allowed[whole.rows] if len(whole) else np.zeros(0, np.bool_)
+            assert found.rows.tolist() == whole.rows[kept].tolist()
+            assert found.scores.tolist() == whole.scores[kept].tolist(), "bit by bit"
     assert not len(searched(Bm25(), query("nowhere"), index)), "a word that no chunk holds"
 
 
-def test_rows_are_those_of_the_whole_columns(index: OpenIndex, older: OpenIndex) -> None:
-    assert index.chunks.equals(older.chunks)
-    assert index.chunks.schema == older.chunks.schema
+def test_rows_are_those_of_the_table(index: OpenIndex) -> None:
+    table = pl.DataFrame(pl.from_arrow(index.table.search().select(index.stored.names).to_arrow()))
+    assert index.chunks.equals(table.sort("chunk_id"))
     rows = [row for row in (len(index) - 1, 0, len(index) // 2, 0) if 0 <= row < len(index)]
     names = ("title", "doc_id", "start", "keywords")
     expected = index.chunks.select(names)[rows].rows()
-    assert index.stored.at(rows, *names) == older.stored.at(rows, *names) == expected
+    assert index.stored.at(rows, *names) == expected
     for row in rows:
         chunk = index.chunks.row(row, named=True)
         assert index.positions[chunk["chunk_id"]] == row
