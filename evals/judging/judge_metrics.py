@@ -11,7 +11,7 @@ from rag_assay.evals.metrics.contract import Case, Metric, Score
 from rag_assay.warehouse.status import Status
 
 if TYPE_CHECKING:
-    from rag_assay.evals.metrics.context import MetricContext
+    pass
 
 Vote = Literal["mean", "majority"]
 ALIKE = 9  # decimals in which two values are the same for a majority
@@ -53,8 +53,8 @@ class JudgedScores(Metric):
             JudgeCase(question["question"], ground_truth=question["ground_truth"] or None)
         )
 
-    def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
-        return [aggregate_replicates(case.judged.get(self.name, ()), self._vote) for case in cases]
+    def score(self, case: Case) -> Score:
+        return aggregate_replicates(case.judged.get(self.name, ()), self._vote)
 
 
 def aggregate_replicates(judgements: Sequence[Score], vote: Vote) -> Score:

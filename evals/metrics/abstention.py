@@ -13,10 +13,9 @@ if TYPE_CHECKING:
 
 
 class Abstention(AnswerMetric):
-    """1 if an unanswerable question was refused or an answerable one was answered, else 0."""
+    """Share of questions that were refused exactly when the documents do not answer them."""
 
     stem, title = "abstention", "Abstention"
-    explanation = "Share of questions that were refused exactly when the documents do not answer them."
 
     def applies(self, question: dict[str, Any]) -> bool:
         return True

@@ -7,7 +7,6 @@ compared, so they say whether an answer can be traced, not whether it follows.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rag_assay.evals.metrics.contract import Case, Citations, Gold, Metric, Score, Sees, no_answer
@@ -15,7 +14,7 @@ from rag_assay.warehouse.schemas import Status
 from rag_assay.warehouse.spans import Span
 
 if TYPE_CHECKING:
-    from rag_assay.evals.metrics.context import MetricContext
+    pass
 
 
 class _OfCitations(Metric):
@@ -23,10 +22,7 @@ class _OfCitations(Metric):
     reads = frozenset({"citations"})
     sees: Sees = "answers"
 
-    def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
-        return [self._score(case) for case in cases]
-
-    def _score(self, case: Case) -> Score:
+    def score(self, case: Case) -> Score:
         answer = case.answer
         if answer is None or answer.status is not Status.OK:
             return no_answer(case)
@@ -42,7 +38,8 @@ class _OfCitations(Metric):
 
 
 class CitationPrecision(_OfCitations):
-    """Share of the passages that an answer cites that hold evidence of the question.
+    """Share of the cited passages that hold evidence; a marker that points nowhere counts as one that does
+    not. An answer that cites nothing has no value, nor has a refusal.
 
     A passage counts once, however often it is cited. Where evidence is quoted, a passage holds it that shares
     a character with it; where it is a whole document, any passage of that. A number that points nowhere is a
@@ -50,10 +47,6 @@ class CitationPrecision(_OfCitations):
     """
 
     stem, title = "citation_precision", "Citation precision"
-    explanation = (
-        "Share of the cited passages that hold evidence; a marker that points nowhere counts as one that "
-        "does not. An answer that cites nothing has no value, nor has a refusal."
-    )
 
     def applies(self, question: dict[str, Any]) -> bool:
         return bool(question["gold"] != "none")
@@ -75,13 +68,11 @@ class CitationPrecision(_OfCitations):
 
 
 class CitationRecall(_OfCitations):
-    """Share of the sentences of an answer that cite at least one passage that was given."""
+    """Share of the answer's sentences that cite at least one passage that was given; 0 for an answer without
+    citations. A refusal has no value.
+    """
 
     stem, title = "citation_recall", "Citation recall"
-    explanation = (
-        "Share of the answer's sentences that cite at least one passage that was given; 0 for an answer "
-        "without citations. A refusal has no value."
-    )
 
     def applies(self, question: dict[str, Any]) -> bool:
         return bool(question["answerable"])

@@ -201,18 +201,14 @@ class Case:
             answer = answer._replace(text=None)
         if answer and "citations" not in reads:
             answer = answer._replace(citations=None)
-        hits = self.hits if "ranking" in reads else ()
-        documents = self.documents if "documents" in reads else {}
-        judged = self.judged if "judgements" in reads else {}
-        annotated = self.annotated if "annotations" in reads else {}
         return replace(
             self,
-            hits=hits,
+            hits=self.hits if "ranking" in reads else (),
             ranked=ranked,
             answer=answer,
-            documents=documents,
-            judged=judged,
-            annotated=annotated,
+            documents=self.documents if "documents" in reads else {},
+            judged=self.judged if "judgements" in reads else {},
+            annotated=self.annotated if "annotations" in reads else {},
         )
 
 
@@ -226,6 +222,7 @@ class Metric(ChatComponent, ABC):
         computed again when one of these changes, or its `versions`, and never otherwise
     sees: the finest thing that it looks at: what differs in nothing coarser has equal values
     bounds: smallest and largest possible value, None where there is none
+    explanation: as reports show it; default: the first paragraph of the docstring
     """
 
     stem: ClassVar[str]
@@ -245,6 +242,8 @@ class Metric(ChatComponent, ABC):
         """Take the stem for the name, where an instance has no depth to add."""
         if "stem" in cls.__dict__:
             cls.name = cls.stem
+        if "explanation" not in cls.__dict__ and cls.__doc__:
+            cls.explanation = " ".join(cls.__doc__.partition("\n\n")[0].split())
 
     def calls_per_case(self) -> CallsEach:
         """Return how many calls of its model one question of one cell takes; none without a model."""
@@ -260,11 +259,14 @@ class Metric(ChatComponent, ABC):
     def applies(self, question: dict[str, Any]) -> bool:
         """Return whether the metric applies to this question; that never depends on a cell."""
 
-    @abstractmethod
     def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
         """Measure the cases, in their order; each ends in a value or in a typed status. The score of a case
         depends on that case alone, not on those beside it.
         """
+        return [self.score(case) for case in cases]
+
+    def score(self, case: Case) -> Score:
+        raise NotImplementedError(f"{type(self).__name__} has neither `measure` nor `score`")
 
 
 class RetrievalMetric(Metric):
@@ -283,13 +285,9 @@ class RetrievalMetric(Metric):
     def applies(self, question: dict[str, Any]) -> bool:
         return bool(question["gold"] != "none")
 
-    def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
-        """Measure each ranking that ended well; the others keep their status."""
-        return [self._score(case) for case in cases]
-
-    def _score(self, case: Case) -> Score:
+    def score(self, case: Case) -> Score:
         if case.ranked.status is not Status.OK:
-            return no_ranking(case)
+            return Score(case.ranked.status, reason=case.ranked.reason or "the ranking failed")
         return Score(Status.OK, self.value(*self.seen(case)))
 
     def seen(self, case: Case) -> tuple[Gold, Sequence[Span]]:
@@ -345,10 +343,6 @@ def _text(answer: EvaluatedAnswer | None) -> str | None:
     if answer is None or answer.status not in {Status.OK, Status.REFUSED}:
         return None
     return answer.text or None
-
-
-def no_ranking(case: Case) -> Score:
-    return Score(case.ranked.status, reason=case.ranked.reason or "the ranking failed")
 
 
 def no_answer(case: Case) -> Score:

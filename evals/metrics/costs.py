@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from rag_assay.evals.metrics.contract import Case, EvaluatedAnswer, Metric, Score, no_answer, no_ranking
+from rag_assay.evals.metrics.contract import Case, Metric, Score, no_answer
 from rag_assay.warehouse.status import MIN_COVERAGE, RETRYABLE, Status
 
 if TYPE_CHECKING:
-    from rag_assay.evals.metrics.context import MetricContext
+    pass
 
 
 PER = 1_000  # questions
@@ -96,59 +96,44 @@ class _Cost(Metric):
 
 
 class RetrievalLatency(_Cost):
-    """Wall seconds of the ranking of one question alone, its query embedding included."""
+    """Wall seconds to rank one question, its embedding included, one question at a time. The embedding is
+    timed on a sample of 50 questions; the others count the median of those.
+    """
 
     stem, title, unit = "retrieval_latency", "Retrieval latency", "s"
     reads = frozenset({"retrieval_cost"})
-    explanation = (
-        "Wall seconds to rank one question, its embedding included, one question at a time. The embedding is "
-        "timed on a sample of 50 questions; the others count the median of those."
-    )
 
-    def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
-        return [_retrieval_seconds(case) for case in cases]
-
-
-def _retrieval_seconds(case: Case) -> Score:
-    if case.ranked.status is not Status.OK:
-        return no_ranking(case)
-    if case.ranked.seconds is None:
-        return Score(Status.NOT_RUN, reason="retrieval was not timed apart from the answer")
-    return Score(Status.OK, case.ranked.seconds)
+    def score(self, case: Case) -> Score:
+        if case.ranked.status is not Status.OK:
+            return Score(case.ranked.status, reason=case.ranked.reason or "the ranking failed")
+        if case.ranked.seconds is None:
+            return Score(Status.NOT_RUN, reason="retrieval was not timed apart from the answer")
+        return Score(Status.OK, case.ranked.seconds)
 
 
 class AnswerLatency(_Cost):
-    """Wall seconds of the generator for one question, as measured when the answer was computed."""
+    """Wall seconds of the generator for one answer, when it was computed, not when it came from the cache;
+    sentences of the extractive generator are embedded beforehand.
+    """
 
     stem, title, unit = "answer_latency", "Answer latency", "s"
     reads = frozenset({"answer_cost"})
-    explanation = (
-        "Wall seconds of the generator for one answer, when it was computed, not when it came from the "
-        "cache; sentences of the extractive generator are embedded beforehand."
-    )
 
-    def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
-        return [_cost(case, "seconds", case.answer and case.answer.seconds) for case in cases]
+    def score(self, case: Case) -> Score:
+        return _cost(case, "seconds", case.answer and case.answer.seconds)
 
 
 class Tokens(_Cost):
-    """Tokens that the generator read and wrote for one answer."""
+    """Tokens read plus tokens written by the generator for one answer."""
 
     stem, title, unit = "tokens", "Tokens", "tokens"
     reads = frozenset({"answer_cost"})
-    explanation = "Tokens read plus tokens written by the generator for one answer."
 
-    def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
-        return [
-            _cost(case, "prompt_tokens and completion_tokens", case.answer and _tokens(case.answer))
-            for case in cases
-        ]
-
-
-def _tokens(answer: EvaluatedAnswer) -> int | None:
-    if answer.prompt_tokens is None or answer.completion_tokens is None:
-        return None
-    return answer.prompt_tokens + answer.completion_tokens
+    def score(self, case: Case) -> Score:
+        counts = (case.answer.prompt_tokens, case.answer.completion_tokens) if case.answer else (None,)
+        known = [count for count in counts if count is not None]
+        total = sum(known) if len(known) == len(counts) else None
+        return _cost(case, "prompt_tokens and completion_tokens", total)
 
 
 def _cost(case: Case, what: str, value: float | None) -> Score:

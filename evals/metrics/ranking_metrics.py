@@ -11,19 +11,16 @@ from rag_assay.warehouse.spans import Span
 
 
 class EvidenceCoverage(RetrievalMetric):
-    """Share of the evidence's characters that the first k chunks hold together.
+    """Share of the characters of the evidence quotes that the first k chunks hold together; favours long
+    chunks, k of which hold more text.
 
     Where the question needs all of its evidence: covered characters / all characters, evidence that is not in
-    the corpus included. Where any suffices: the best-covered span. It favours large chunks, k of which hold
-    more text; with a budget of tokens in place of k (`evals.metrics.token_budget`) it does not.
+    the corpus included. Where any suffices: the best-covered span. With a budget of tokens in place of k
+    (`evals.metrics.token_budget`) it does not favour long chunks.
     """
 
     stem, label = "evidence_coverage", "Evidence coverage"
     sees: Sees = "passages"
-    explanation = (
-        "Share of the characters of the evidence quotes that the first k chunks hold together; favours long "
-        "chunks, k of which hold more text."
-    )
 
     def applies(self, question: dict[str, Any]) -> bool:
         return bool(question["gold"] == "spans")
@@ -34,11 +31,15 @@ class EvidenceCoverage(RetrievalMetric):
         >>> EvidenceCoverage(5).value(gold, [Span("a", 0, 14), Span("a", 12, 16)])  # 10 to 16 of 10 to 20
         0.6
         """
-        covered = [covered_characters(span, hits[: self.k]) for span in gold.spans]
-        lengths = [span.end - span.start for span in gold.spans]
-        if gold.needs_all:
-            return sum(covered) / (sum(lengths) + gold.missing)
-        return max((c / n for c, n in zip(covered, lengths, strict=True)), default=0.0)
+        return covered_share(gold, hits[: self.k])
+
+
+def covered_share(gold: Gold, hits: Sequence[Span]) -> float:
+    covered = [covered_characters(span, hits) for span in gold.spans]
+    lengths = [span.end - span.start for span in gold.spans]
+    if gold.needs_all:
+        return sum(covered) / (sum(lengths) + gold.missing)
+    return max((c / n for c, n in zip(covered, lengths, strict=True)), default=0.0)
 
 
 def covered_characters(span: Span, hits: Sequence[Span]) -> int:
@@ -59,15 +60,12 @@ def covered_characters(span: Span, hits: Sequence[Span]) -> int:
 
 
 class Ndcg(RetrievalMetric):
-    """Sum of grade / log2(rank + 1) over the first k documents, divided by that of the best possible ranking.
+    """Sum of grade / log2(rank + 1) over the first k documents, divided by the best possible sum.
 
     Järvelin and Kekäläinen, TOIS 2002, with the grade itself as gain, as trec_eval's ndcg_cut computes it.
     """
 
     stem, label = "ndcg", "nDCG"
-    explanation = (
-        "Sum of grade / log2(rank + 1) over the first k documents, divided by the best possible sum."
-    )
 
     def value(self, gold: Gold, hits: Sequence[Span]) -> float:
         """Return a value in [0, 1]. Where any one document suffices, only the first one found gains.
@@ -92,17 +90,14 @@ def discounted_gain(grades: Iterable[float]) -> float:
 
 
 class MeanAveragePrecision(RetrievalMetric):
-    """Sum of the precision at the rank of each gold document among the first k / all gold documents.
+    """Precision at the rank of each gold document among the first k documents, summed and divided by the
+    number of gold documents (trec_eval's map_cut).
 
     trec_eval's map_cut (Buckley and Voorhees, SIGIR 2000): the denominator is R, not min(R, k). Where any
     document suffices, the first one found is all that is looked for, and the value is 1 / its rank.
     """
 
     stem, label = "map", "MAP"
-    explanation = (
-        "Precision at the rank of each gold document among the first k documents, summed and divided by the "
-        "number of gold documents (trec_eval's map_cut)."
-    )
 
     def value(self, gold: Gold, hits: Sequence[Span]) -> float:
         """
@@ -117,10 +112,12 @@ class MeanAveragePrecision(RetrievalMetric):
 
 
 class Mrr(RetrievalMetric):
-    """1 / rank of the first gold document among the first k, 0 if there is none (Voorhees, TREC-8, 1999)."""
+    """Mean of 1 / rank of the first gold document within the first k; never above 1.
+
+    1 / rank of the first gold document among the first k, 0 if there is none (Voorhees, TREC-8, 1999).
+    """
 
     stem, label = "mrr", "MRR"
-    explanation = "Mean of 1 / rank of the first gold document within the first k; never above 1."
 
     def value(self, gold: Gold, hits: Sequence[Span]) -> float:
         """Return a value in [0, 1]; two chunks of one document take one rank.
@@ -135,10 +132,9 @@ class Mrr(RetrievalMetric):
 
 
 class HitRate(RetrievalMetric):
-    """1 if any of the gold documents is among the first k documents of the ranking, else 0."""
+    """Share of questions with at least one gold document among the first k documents."""
 
     stem, label = "hit_rate", "Hit rate"
-    explanation = "Share of questions with at least one gold document among the first k documents."
 
     def value(self, gold: Gold, hits: Sequence[Span]) -> float:
         """
@@ -149,13 +145,12 @@ class HitRate(RetrievalMetric):
 
 
 class Precision(RetrievalMetric):
-    """Gold documents among the first k / k, as trec_eval's P_k, also where the ranking has fewer documents.
+    """Gold documents among the first k documents, divided by k (trec_eval's P).
 
     With fewer than k gold documents it stays below 1 for every ranking.
     """
 
     stem, label = "precision", "Precision"
-    explanation = "Gold documents among the first k documents, divided by k (trec_eval's P)."
 
     def value(self, gold: Gold, hits: Sequence[Span]) -> float:
         """Return a value in [0, 1]; whether all of the evidence is needed or any changes nothing.
@@ -167,10 +162,9 @@ class Precision(RetrievalMetric):
 
 
 class Recall(RetrievalMetric):
-    """Gold documents among the first k / all gold documents; 1 as soon as one is there where any suffices."""
+    """Share of the gold documents among the first k documents (any one where one suffices)."""
 
     stem, label = "recall", "Recall"
-    explanation = "Share of the gold documents among the first k documents (any one where one suffices)."
 
     def value(self, gold: Gold, hits: Sequence[Span]) -> float:
         """

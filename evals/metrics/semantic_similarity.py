@@ -19,13 +19,10 @@ JUDGE = EmbedderRecipe(model="all-MiniLM-L6-v2", max_tokens=512, overflow="avera
 
 
 class SemanticSimilarity(AnswerMetric):
-    """Cosine of the embeddings of answer and ground truth: ragas' SemanticSimilarity, all-MiniLM-L6-v2."""
+    """Cosine of the all-MiniLM-L6-v2 embeddings of answer and ground truth (ragas SemanticSimilarity)."""
 
     stem, title = "semantic_similarity", "Semantic similarity"
     bounds = (-1.0, 1.0)
-    explanation = (
-        "Cosine of the all-MiniLM-L6-v2 embeddings of answer and ground truth (ragas SemanticSimilarity)."
-    )
 
     def versions(self) -> list[str]:
         return [self.code_version, JUDGE.revision()]

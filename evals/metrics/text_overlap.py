@@ -50,13 +50,12 @@ class TextMetric(AnswerMetric):
 
 
 class ExactMatch(TextMetric):
-    """1 where answer and ground truth are the same text, else 0, as ragas' ExactMatch.
+    """1 where the answer is the ground truth, sign for sign but for white space, else 0 (ragas).
 
     White space and the Unicode form of a letter make no difference; case and punctuation do.
     """
 
     stem, title = "exact_match", "Exact match"
-    explanation = "1 where the answer is the ground truth, sign for sign but for white space, else 0 (ragas)."
 
     def value(self, truth: str, text: str) -> float:
         plain = {" ".join(unicodedata.normalize("NFC", one).split()) for one in (truth, text)}
@@ -72,22 +71,24 @@ def _sacrebleu() -> tuple[Any, Any]:
 
 
 class Chrf(TextMetric):
-    """chrF2 of the answer (Popović, WMT 2015), the same number as sacrebleu's `sentence_chrf` and ragas'.
+    """F2 of the n-grams of up to 6 characters that answer and ground truth share (chrF2, as of sacrebleu).
+
+    chrF2 of the answer (Popović, WMT 2015), the same number as sacrebleu's `sentence_chrf` and ragas'.
 
     It needs no words, so it serves any script, and inflected languages better than BLEU.
     """
 
     stem, title = "chrf", "chrF"
-    explanation = (
-        "F2 of the n-grams of up to 6 characters that answer and ground truth share (chrF2, as of sacrebleu)."
-    )
 
     def value(self, truth: str, text: str) -> float:
         return float(_sacrebleu()[1].sentence_score(text, [truth]).score) / 100
 
 
 class Bleu(TextMetric):
-    """BLEU of the whole answer (Papineni et al., ACL 2002), the same number as sacrebleu's `sentence_bleu`.
+    """Geometric mean of the shares of the answer's 1- to 4-grams that stand in the ground truth, lower for an
+    answer that is shorter (sacrebleu's sentence BLEU: 13a, exponential smoothing).
+
+    BLEU of the whole answer (Papineni et al., ACL 2002), the same number as sacrebleu's `sentence_bleu`.
 
     ragas' BleuScore compares the answer's first sentence only, with each sentence of the ground truth, and
     gives 0 to a right answer of fewer than four tokens; here both are one text each, of any length. Each
@@ -95,10 +96,6 @@ class Bleu(TextMetric):
     """
 
     stem, title = "bleu", "BLEU"
-    explanation = (
-        "Geometric mean of the shares of the answer's 1- to 4-grams that stand in the ground truth, lower "
-        "for an answer that is shorter (sacrebleu's sentence BLEU: 13a, exponential smoothing)."
-    )
 
     def value(self, truth: str, text: str) -> float:
         read, written = (_letter().sub(r" \1 ", one) for one in (truth, text))
@@ -126,7 +123,10 @@ def _ascii() -> Any:
 
 
 class RougeL(TextMetric):
-    """F-measure of the longest common subsequence of words (Lin, ACL workshop 2004), by Google's rouge_score.
+    """F-measure of the longest common subsequence of words of answer and ground truth (rouge_score; letters,
+    in scripts without spaces).
+
+    F-measure of the longest common subsequence of words (Lin, ACL workshop 2004), by Google's rouge_score.
 
     For texts in ASCII it is the value of ragas' RougeScore, which knows no other letters: it says 0 of equal
     texts in Cyrillic and cuts German words at their umlauts.
@@ -134,10 +134,6 @@ class RougeL(TextMetric):
 
     stem, title = "rouge_l", "ROUGE-L"
     code_version = "2"
-    explanation = (
-        "F-measure of the longest common subsequence of words of answer and ground truth (rouge_score; "
-        "letters, in scripts without spaces)."
-    )
 
     def applies(self, question: dict[str, Any]) -> bool:
         return super().applies(question) and bool(rouge_tokens(question["ground_truth"]))

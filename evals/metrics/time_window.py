@@ -35,37 +35,27 @@ class ByTitle(RetrievalMetric):
 
 
 class NdcgByTitle(ByTitle, Ndcg):
-    """nDCG of groups of documents with the same title or text."""
+    """nDCG in which documents with the same title or the same text are one."""
 
     stem, label = "ndcg_by_title", "nDCG by title"
-    explanation = "nDCG in which documents with the same title or the same text are one."
 
 
 class MrrByTitle(ByTitle, Mrr):
-    """Reciprocal rank of the first gold group of documents with the same title or text."""
+    """1 / rank of the first gold document, where documents with the same title or the same text are one."""
 
     stem, label = "mrr_by_title", "MRR by title"
-    explanation = (
-        "1 / rank of the first gold document, where documents with the same title or the same text are one."
-    )
 
 
 class RecallByTitle(ByTitle, Recall):
-    """Share of the gold groups of documents with the same title or text that are among the first k."""
+    """Share of the gold documents among the first k, where documents with the same title or text are one."""
 
     stem, label = "recall_by_title", "Recall by title"
-    explanation = (
-        "Share of the gold documents among the first k, where documents with the same title or text are one."
-    )
 
 
 class HitRateByTitle(ByTitle, HitRate):
-    """1 if a document with the title or text of a gold document is among the first k groups, else 0."""
+    """Share of questions with a gold document, or one of the same title or text, among the first k."""
 
     stem, label = "hit_rate_by_title", "Hit rate by title"
-    explanation = (
-        "Share of questions with a gold document, or one of the same title or text, among the first k."
-    )
 
 
 NONE = "evidence within the time frame"
@@ -93,30 +83,24 @@ class InTime(RetrievalMetric):
 
 
 class NdcgInTime(InTime, Ndcg):
-    """nDCG of the documents that were published within the question's time frame."""
+    """nDCG in which a gold document counts only if published within the question's time frame."""
 
     stem, label = "ndcg_in_time", "nDCG in time"
-    explanation = "nDCG in which a gold document counts only if published within the question's time frame."
 
 
 class MrrInTime(InTime, Mrr):
-    """Reciprocal rank of the first gold document that was published within the question's time frame."""
+    """1 / rank of the first gold document that was published within the question's time frame."""
 
     stem, label = "mrr_in_time", "MRR in time"
-    explanation = "1 / rank of the first gold document that was published within the question's time frame."
 
 
 class RecallInTime(InTime, Recall):
-    """Share of the gold documents published within the question's time frame that are among the first k."""
+    """Share of the gold documents published in the question's time frame among the first k."""
 
     stem, label = "recall_in_time", "Recall in time"
-    explanation = "Share of the gold documents published in the question's time frame among the first k."
 
 
 class HitRateInTime(InTime, HitRate):
-    """1 if a gold document published within the question's time frame is among the first k, else 0."""
+    """Share of questions with a gold document among the first k that was published in their time frame."""
 
     stem, label = "hit_rate_in_time", "Hit rate in time"
-    explanation = (
-        "Share of questions with a gold document among the first k that was published in their time frame."
-    )

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rag_assay.evals.metrics.contract import Gold, RetrievalMetric, Sees
-from rag_assay.evals.metrics.ranking_metrics import EvidenceCoverage, Recall, covered_characters
+from rag_assay.evals.metrics.ranking_metrics import EvidenceCoverage, Recall, covered_share
 from rag_assay.warehouse.spans import Span
 
 CHARACTERS_A_TOKEN = 4
@@ -73,11 +73,7 @@ def _held(gold: Gold, hits: Sequence[Span]) -> float:
     if not gold.spans and not gold.missing:
         found = len({hit.doc_id for hit in hits} & gold.documents.keys())
         return found / len(gold.documents) if gold.needs_all else float(found > 0)
-    covered = [covered_characters(span, hits) for span in gold.spans]
-    lengths = [span.end - span.start for span in gold.spans]
-    if gold.needs_all:
-        return sum(covered) / (sum(lengths) + gold.missing)
-    return max((c / n for c, n in zip(covered, lengths, strict=True)), default=0.0)
+    return covered_share(gold, hits)
 
 
 class InTokens(RetrievalMetric):
@@ -108,21 +104,15 @@ class InTokens(RetrievalMetric):
 
 
 class EvidenceCoverageInTokens(InTokens, EvidenceCoverage):
-    """Share of the evidence's characters that the first N tokens of context hold together."""
-
-    explanation = (
-        "Share of the characters of the evidence quotes that the first N tokens of the passages hold "
-        "together: every pipeline is read up to the same length, so that no chunk size is favoured."
-    )
+    """Share of the characters of the evidence quotes that the first N tokens of the passages hold together:
+    every pipeline is read up to the same length, so that no chunk size is favoured.
+    """
 
 
 class RecallInTokens(InTokens, Recall):
-    """Share of the gold documents in the first N tokens of context; 1 for any one where one suffices."""
-
-    explanation = (
-        "Share of the gold documents (any one where one suffices) in the first N tokens of the passages: "
-        "every pipeline is read up to the same length, so that no chunk size is favoured."
-    )
+    """Share of the gold documents (any one where one suffices) in the first N tokens of the passages: every
+    pipeline is read up to the same length, so that no chunk size is favoured.
+    """
 
     def value(self, gold: Gold, hits: Sequence[Span]) -> float:
         return super().value(replace(gold, spans=(), missing=0), hits)

@@ -55,13 +55,11 @@ class TokenMetric(RetrievalMetric):
 
 
 class TokenPrecision(TokenMetric):
-    """Share of the retrieved text that is evidence; passages that repeat a text make it smaller."""
+    """Share of the text of the first k passages that is evidence; overlaps count against it. It favours short
+    chunks, which hold little beside the evidence.
+    """
 
     stem, label = "token_precision", "Token precision"
-    explanation = (
-        "Share of the text of the first k passages that is evidence; overlaps count against it. It favours "
-        "short chunks, which hold little beside the evidence."
-    )
 
     def ratio(self, lengths: TokenOverlap) -> float:
         """
@@ -73,16 +71,13 @@ class TokenPrecision(TokenMetric):
 
 
 class TokenRecall(TokenMetric):
-    """Share of the evidence's text that is retrieved; of the best piece where any suffices.
+    """Share of the text of the evidence that the first k passages hold; each character counts once. It
+    favours long chunks, k of which hold more text.
 
     It is `evidence_coverage`, but that evidence which is quoted twice counts once.
     """
 
     stem, label = "token_recall", "Token recall"
-    explanation = (
-        "Share of the text of the evidence that the first k passages hold; each character counts once. It "
-        "favours long chunks, k of which hold more text."
-    )
 
     def ratio(self, lengths: TokenOverlap) -> float:
         """
@@ -94,13 +89,11 @@ class TokenRecall(TokenMetric):
 
 
 class TokenIou(TokenMetric):
-    """What is evidence and retrieved, over what is either: lacking and surplus text make it smaller."""
+    """Text that is evidence and in the first k passages, over text that is either: what is missing and what
+    is too much, overlaps included, count against it.
+    """
 
     stem, label = "token_iou", "Token IoU"
-    explanation = (
-        "Text that is evidence and in the first k passages, over text that is either: what is missing and "
-        "what is too much, overlaps included, count against it."
-    )
 
     def ratio(self, lengths: TokenOverlap) -> float:
         """

@@ -91,8 +91,7 @@ def parts_of(study: Study, judged: JudgedCell) -> frozenset[Part]:
 
 
 def rival_of(study: Study, judged: JudgedCell) -> Cell | None:
-    rival = study.rival(judged.judge)
-    return same_replicate(study, rival, judged.cell) if rival else None
+    return _rival(study, judged.cell, study.judges[judged.judge].against)
 
 
 def read_cases(grid: Grid, judged: JudgedCell, inputs: Inputs, work: BuildContext) -> CellJudging:

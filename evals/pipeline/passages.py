@@ -19,7 +19,7 @@ from rag_assay.evals.study.imported_study import ImportedStudy
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
 from rag_assay.warehouse.identity import digest
-from rag_assay.warehouse.parquet import conform_rows, frame, read_parquet, write_parquet
+from rag_assay.warehouse.parquet import frame, read_parquet, write_parquet
 from rag_assay.warehouse.schemas import Schema, Status
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def write_contexts(found: dict[str, AnswerWithContexts], folder: Path) -> str:
 
 
 def contexts_of(store: ArtifactStore, answers: Artifact) -> dict[str, tuple[Passage, ...]]:
-    rows = conform_rows(read_parquet(store.folder(answers.stage, answers.identity) / FILE), CONTEXTS)
+    rows = read_parquet(store.folder(answers.stage, answers.identity) / FILE)
     found: dict[str, list[Passage]] = {}
     for row in rows.sort("question_id", "rank").iter_rows(named=True):
         one = passage(row["text"], row["rank"])

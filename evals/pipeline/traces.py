@@ -32,8 +32,8 @@ from rag_assay.warehouse.inference.trace_export import (
     Value,
     trace_exporter,
 )
-from rag_assay.warehouse.parquet import conform_rows, read_parquet
-from rag_assay.warehouse.schemas import ANSWERS, Status
+from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.schemas import Status
 
 if TYPE_CHECKING:
     from rag_assay.evals.pipeline.pipeline import Pipeline, PipelineResult
@@ -319,7 +319,7 @@ def _answers(artifact: Artifact | None, work: BuildContext) -> dict[str, dict[st
     if artifact is None:
         return {}
     rows = read_parquet(work.store.folder(artifact.stage, artifact.identity) / "answers.parquet")
-    return {row["question_id"]: row for row in conform_rows(rows, ANSWERS).iter_rows(named=True)}
+    return {row["question_id"]: row for row in rows.iter_rows(named=True)}
 
 
 def _answer(row: Row) -> Answer:

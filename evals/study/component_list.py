@@ -111,7 +111,8 @@ def _facts(registry: Registry[Any], name: str, kind: Any, package: str | None = 
     if registry in (SPIDERS, READERS):
         known = keys_of(name, is_spider=registry is SPIDERS)
         parameters += [one for one in _parameters(Source) if one.name in known]
-    return PartFacts(registry.group, name, _first_line(kind), tuple(parameters), package)
+    about = getattr(kind, "explanation", "") if registry is METRICS else _first_line(kind)
+    return PartFacts(registry.group, name, about, tuple(parameters), package)
 
 
 def _first_line(kind: type) -> str:

@@ -22,10 +22,6 @@ class AlignedPassage(NamedTuple):
     passage: Passage
     similarity: float | None
 
-    @property
-    def is_found(self) -> bool:
-        return bool(self.passage.document)
-
 
 class PassageAligner:
     """The documents of a corpus, in which passages are found.
