@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rag_assay.assets.engine.stage import DUCKDB, BuildContext, BuildResult, Check, PartitionRef, Stage
+from rag_assay.assets.engine.stage import BuildContext, BuildResult, Check, PartitionRef
 from rag_assay.assets.engine.table import StageTable, distribution
 from rag_assay.evals.pipeline.cell_items import item_needs, read_items, scorable, scored_cells
-from rag_assay.evals.pipeline.stage_inputs import read_questions
+from rag_assay.evals.pipeline.stage_inputs import GridStage, read_questions
 from rag_assay.evals.rubrics.rubric import Rubric, metric_name
 from rag_assay.evals.study.cells import Cell
 from rag_assay.evals.study.grid import Grid
@@ -48,11 +48,10 @@ _MEANT = ("question_id", "rubric", "criterion", "value", "annotators", "skipped"
 _MEASURED = ("score_id", "comment", "seconds", "position", "scored_at", "queue_version")
 
 
-class Annotations(Stage):
+class Annotations(GridStage):
     """Joins what people say of answers to every cell that gives these answers."""
 
     name = "annotations"
-    group = "grid"
     description = (
         "What people say of the answers of a study, a row for each cell, question and criterion that can be "
         "scored: the mean over annotators, and how many of them; without a value where there is no rating. "
@@ -61,7 +60,6 @@ class Annotations(Stage):
         "agree. A new score rebuilds it."
     )
     table = StageTable(FILE, ANNOTATIONS, (), (distribution("human ratings", "value"),))
-    kinds: ClassVar[frozenset[str]] = frozenset({"python", "duckdb", "parquet"})
     code_version = "2"
     upstream = ("answers", "rankings", "indexes", "chunks", "documents", "questions")
     family = "rubrics"
@@ -74,7 +72,7 @@ class Annotations(Stage):
     }
 
     def __init__(self, grid: Grid) -> None:
-        self.grid = grid
+        super().__init__(grid)
         self._seen: dict[str, RatingSnapshot] = {}
 
     def keys(self) -> list[str]:
@@ -121,9 +119,6 @@ class Annotations(Stage):
     def is_still(self, key: str, identity: str, store: ArtifactStore) -> bool:
         """Return whether the answers are what they were; people go on meanwhile, and the next run sees it."""
         return self._identity(key, store) == identity
-
-    def pool(self) -> str:
-        return DUCKDB
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
         from rag_assay.evals.human.item_sampling import drawing_probabilities, seen_now

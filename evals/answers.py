@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from rag_assay.assets.engine.row_checks import WITHIN_BUDGET, at_most, within_budget
-from rag_assay.assets.engine.stage import LOCAL_MODEL, BuildContext, BuildResult, Check, PartitionRef, Stage
+from rag_assay.assets.engine.stage import LOCAL_MODEL, BuildContext, BuildResult, Check, PartitionRef
 from rag_assay.assets.engine.table import StageTable, distribution
 from rag_assay.assets.recipes.build_half import may_cost
 from rag_assay.evals.generation.context_budget import Cut
@@ -37,9 +37,8 @@ from rag_assay.evals.pipeline.retrieval import (
     open_retrieval,
     search_recipes,
 )
-from rag_assay.evals.pipeline.stage_inputs import read_questions, sampled_questions
+from rag_assay.evals.pipeline.stage_inputs import GridStage, read_questions, sampled_questions
 from rag_assay.evals.study.cells import Cell
-from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.systems.contract import NOT_RECORDED, ONLY_PASSAGES
 from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.identity import digest
@@ -52,11 +51,10 @@ _ENDED = (ONLY_PASSAGES, NOT_RECORDED)  # no further run changes it
 SAID = frozenset({Status.OK, Status.REFUSED, Status.NO_CONTEXT})
 
 
-class Answers(Stage):
+class Answers(GridStage):
     """Lets every generator answer: from every ranking, from the reference passages, or from nothing."""
 
     name = "answers"
-    group = "grid"
     description = (
         "One answer a question and cell, with status, tokens, seconds and cost. Every model call goes "
         "through a cache by content, so that a killed or repeated run pays nothing twice; a failed one is a "
@@ -80,9 +78,6 @@ class Answers(Stage):
         "passages that were cut to fit the model.",
         "within_budget": WITHIN_BUDGET,
     }
-
-    def __init__(self, grid: Grid) -> None:
-        self.grid = grid
 
     def keys(self) -> list[str]:
         return sorted(self.grid.answered())

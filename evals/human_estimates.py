@@ -9,12 +9,11 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from rag_assay.assets.engine.stage import DUCKDB, BuildContext, BuildResult, PartitionRef, Stage
+from rag_assay.assets.engine.stage import BuildContext, BuildResult, PartitionRef
 from rag_assay.assets.engine.table import StageTable
 from rag_assay.evals.judge_calibration.human_estimates import estimate_rows, judging_metrics, wanted_width
-from rag_assay.evals.pipeline.stage_inputs import read_questions
+from rag_assay.evals.pipeline.stage_inputs import GridStage, read_questions
 from rag_assay.evals.study.cells import Cell
-from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
 from rag_assay.warehouse.errors import CorruptFileError
@@ -26,11 +25,10 @@ from rag_assay.warehouse.schemas import HUMAN_ESTIMATES
 FILE = "human_estimates.parquet"
 
 
-class HumanEstimates(Stage):
+class HumanEstimates(GridStage):
     """Estimates people's mean scores from few of them and many judgements."""
 
     name = "human_estimates"
-    group = "grid"
     description = (
         "The mean of people's scores of each cell, criterion and judge's metric: of the scores alone, of the "
         "judgements alone, and of both together (prediction-powered inference), with 95 % intervals, the "
@@ -39,15 +37,11 @@ class HumanEstimates(Stage):
     table = StageTable(
         FILE, HUMAN_ESTIMATES, ("cell", "rubric", "criterion", "metric", "people", "combined", "labels")
     )
-    kinds: ClassVar[frozenset[str]] = frozenset({"python", "duckdb", "parquet"})
     code_version = "1"
     upstream = ("annotations", "scores", "questions")
     family = "rating_scales"
     lineage = ("annotations", "scores")
     tolerates_gaps: ClassVar[bool] = True
-
-    def __init__(self, grid: Grid) -> None:
-        self.grid = grid
 
     def keys(self) -> list[str]:
         return sorted(name for name, study in self.grid.studies.items() if study.rubrics)
@@ -79,9 +73,6 @@ class HumanEstimates(Stage):
         sooner = _sooner(store.home, key)
         identity = super().identity(key, store)
         return digest([identity, sorted(sooner.items())]) if sooner else identity
-
-    def pool(self) -> str:
-        return DUCKDB
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
         from rag_assay.evals.statistics.question_clusters import clustering

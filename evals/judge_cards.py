@@ -10,21 +10,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from rag_assay.assets.engine.row_checks import WITHIN_BUDGET, at_most, within_budget
-from rag_assay.assets.engine.stage import LOCAL_MODEL, BuildContext, BuildResult, Check, PartitionRef, Stage
+from rag_assay.assets.engine.stage import LOCAL_MODEL, BuildContext, BuildResult, Check, PartitionRef
 from rag_assay.assets.engine.table import StageTable
 from rag_assay.assets.recipes.build_half import may_cost
 from rag_assay.evals.judging.contract import Judge, JudgeContext
 from rag_assay.evals.pipeline.cell_items import case_needs, judge_context, judge_digest, read_cases
-from rag_assay.evals.pipeline.stage_inputs import read_questions
+from rag_assay.evals.pipeline.stage_inputs import GridStage, read_questions
 from rag_assay.evals.study.cells import JudgedCell
-from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.artifacts import Artifact
 from rag_assay.warehouse.attempts import Pieces
-from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.identity import digest, sha256_file
 from rag_assay.warehouse.inference.call_tags import Purpose
-from rag_assay.warehouse.parquet import conform_rows, frame, read_parquet, write_parquet
+from rag_assay.warehouse.parquet import frame, read_parquet, write_parquet
 from rag_assay.warehouse.schemas import JUDGE_CARDS, JUDGE_TRIALS, JUDGEMENTS
 
 if TYPE_CHECKING:
@@ -39,11 +37,10 @@ READABLE = 0.9
 CARD, TRIALS, JUDGED = "judge_cards.parquet", "trials.parquet", "judged.parquet"
 
 
-class JudgeCards(Stage):
+class JudgeCards(GridStage):
     """Tries every judge of a study: on answers made worse, and on cases that people have labelled."""
 
     name = "judge_cards"
-    group = "grid"
     description = (
         "How far each judge can be trusted: how often it gives a number, changes its mind, agrees with "
         "people where cases are labelled, notices answers made worse on purpose, and minds length and "
@@ -65,9 +62,6 @@ class JudgeCards(Stage):
         "within_budget": WITHIN_BUDGET,
     }
     tolerates_gaps: ClassVar[bool] = True
-
-    def __init__(self, grid: Grid) -> None:
-        self.grid = grid
 
     def keys(self) -> list[str]:
         return sorted(key for study in self.grid.studies for key in self.grid.cards_of(study))
@@ -145,7 +139,7 @@ class JudgeCards(Stage):
         from rag_assay.evals.judge_calibration.card import card_rows, stored_rows, with_people
         from rag_assay.evals.judge_calibration.judge_trials import CalibrationJudgements, trials_of
         from rag_assay.evals.judging.cards.labels import read_labels
-        from rag_assay.evals.judging.judge_runner import case_id
+        from rag_assay.evals.judging.judge_runner import case_id, known_rows
 
         study, name = self._study(key)
         judge, card = study.judges[name], study.card_of(name)
@@ -157,7 +151,8 @@ class JudgeCards(Stage):
         trials = trials_of(cases, labelled, judge.judged_metrics, card.mutations, study.seed)
         stored = {need.key: _stored(one, work) for need, one in inputs.items() if need.stage == "judgements"}
         by = judge_digest(study, name)
-        known = [*self._known(key, by, folder, work), *_as_trials(trials.trials, stored)]
+        known = known_rows(self.name, key, by, folder / JUDGED, work)
+        known += _as_trials(trials.trials, stored)
         of_study = {cell: _bare(rows, judge) for cell, rows in stored.items()}
         pieces = Pieces(folder)
         rows, again = _judged(judge, trials.trials, self._context(key, work), known, pieces)
@@ -180,7 +175,6 @@ class JudgeCards(Stage):
         work: BuildContext,
     ) -> list[CardMeasure]:
         from rag_assay.evals.judge_calibration.card import people_rows, rated_of
-        from rag_assay.evals.judging.judge_runner import kept_rows
         from rag_assay.evals.statistics.question_clusters import clustering
 
         study, name = self._study(key)
@@ -195,7 +189,7 @@ class JudgeCards(Stage):
         )
         rated = rated_of(study.rubrics, annotations, scores, study.seed, clusters)
         cells = {one.key: one.cell.key for one in self._cells(key)}
-        judgements = {cells[place]: kept_rows(rows) for place, rows in stored.items()}
+        judgements = {cells[place]: rows.rows(named=True) for place, rows in stored.items()}
         return list(people_rows(study.judges[name], judgements, rated, clusters))
 
     def _context(self, key: str, work: BuildContext) -> JudgeContext:
@@ -203,46 +197,27 @@ class JudgeCards(Stage):
         context = judge_context(study, self._cells(key)[0], work)
         return replace(context, purpose=Purpose("judging", study.study, key), progress=work.progress)
 
-    def _known(self, key: str, by: str, folder: Path, work: BuildContext) -> list[Row]:
-        before = work.store.current(self.name, key)
-        paths = [folder / JUDGED]
-        if before and before.meta.get("judge") == by:
-            paths.append(work.store.folder(self.name, before.identity) / JUDGED)
-        return [row for path in paths for row in _readable(path)]
-
-
-def _readable(path: Path) -> list[Row]:
-    from rag_assay.evals.judging.judge_runner import kept_rows
-
-    try:
-        return kept_rows(conform_rows(read_parquet(path), JUDGEMENTS)) if path.exists() else []
-    except CorruptFileError:
-        return []
-
 
 def _stored(artifact: Artifact, work: BuildContext) -> pl.DataFrame:
-    path = work.store.folder("judgements", artifact.identity) / "judgements.parquet"
-    return conform_rows(read_parquet(path), JUDGEMENTS)
+    return read_parquet(work.store.folder("judgements", artifact.identity) / "judgements.parquet")
 
 
 def _bare(rows: pl.DataFrame, judge: Judge) -> list[Row]:
-    from rag_assay.evals.judging.judge_runner import kept_rows
-
     raw = pl.when(pl.col("raw").is_not_null()).then(pl.lit("")).alias("raw")
     compares = any("rival" in one.needs for one in judge.judged_metrics)
     statements = (
         pl.col("statements") if compares else pl.lit(None, JUDGEMENTS["statements"]).alias("statements")
     )
-    return kept_rows(rows.with_columns(raw, statements, pl.lit(None, pl.String).alias("reason")))
+    return rows.with_columns(raw, statements, pl.lit(None, pl.String).alias("reason")).rows(named=True)
 
 
 def _as_trials(trials: Sequence[JudgeTrial], stored: dict[str, pl.DataFrame]) -> list[Row]:
-    from rag_assay.evals.judging.judge_runner import case_id, kept_rows
+    from rag_assay.evals.judging.judge_runner import case_id
 
     wanted = [case_id(trial.case) for trial in trials]
     by_case: dict[str, list[Row]] = {}
     for found in stored.values():
-        rows = kept_rows(found.filter(pl.col("case_id").is_in(wanted)))
+        rows = found.filter(pl.col("case_id").is_in(wanted)).rows(named=True)
         places = {(row["case_id"], row["replicate"], row["metric"]): row for row in rows}
         for (case, _, _), row in places.items():
             by_case.setdefault(case, []).append(row)

@@ -6,10 +6,8 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import polars as pl
-
 from rag_assay.assets.engine.row_checks import WITHIN_BUDGET, at_most, within_budget
-from rag_assay.assets.engine.stage import LOCAL_MODEL, BuildContext, BuildResult, Check, PartitionRef, Stage
+from rag_assay.assets.engine.stage import LOCAL_MODEL, BuildContext, BuildResult, Check, PartitionRef
 from rag_assay.assets.engine.table import StageTable, distribution
 from rag_assay.assets.recipes.build_half import may_cost
 from rag_assay.evals.pipeline.cell_items import (
@@ -20,12 +18,11 @@ from rag_assay.evals.pipeline.cell_items import (
     read_cases,
     rival_of,
 )
-from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.pipeline.stage_inputs import GridStage
 from rag_assay.warehouse.artifacts import Artifact
 from rag_assay.warehouse.attempts import Pieces
-from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.identity import digest
-from rag_assay.warehouse.parquet import conform_rows, frame, read_parquet, write_parquet
+from rag_assay.warehouse.parquet import frame, write_parquet
 from rag_assay.warehouse.schemas import JUDGEMENTS, MIN_COVERAGE, RETRYABLE, Status
 
 if TYPE_CHECKING:
@@ -53,11 +50,10 @@ _MEASURED = (
 )
 
 
-class Judgements(Stage):
+class Judgements(GridStage):
     """Lets every judge judge every answer, or the passages of every question, as often as it says."""
 
     name = "judgements"
-    group = "grid"
     description = (
         "One row a question, metric and replicate of a judge: a value with the judge's reason, and what "
         "it took apart and looked at; or a typed status and a reason. Every model call goes through the "
@@ -82,9 +78,6 @@ class Judgements(Stage):
         "judged": f"At least {MIN_COVERAGE:.0%} of the judgements were made; the others count as missing.",
         "within_budget": WITHIN_BUDGET,
     }
-
-    def __init__(self, grid: Grid) -> None:
-        self.grid = grid
 
     def keys(self) -> list[str]:
         return sorted(self.grid.judged)
@@ -131,7 +124,7 @@ class Judgements(Stage):
         return chat is not None and not chat.is_local
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
-        from rag_assay.evals.judging.judge_runner import JudgeTask, judgement_rows, may_be_mended
+        from rag_assay.evals.judging.judge_runner import JudgeTask, judgement_rows, known_rows, may_be_mended
 
         judged = self.grid.judged[key]
         study = self.grid.studies[judged.cell.study]
@@ -140,28 +133,11 @@ class Judgements(Stage):
         task = JudgeTask(study.judges[judged.judge], metrics_of(study, judged), cases, blocked)
         by = judge_digest(study, judged.judge)
         pieces = Pieces(folder)
-        rows = judgement_rows(
-            task, judge_context(study, judged, work), self._known(key, by, folder, work), pieces
-        )
+        known = known_rows(self.name, key, by, folder / FILE, work)
+        rows = judgement_rows(task, judge_context(study, judged, work), known, pieces)
         write_parquet(frame(rows, JUDGEMENTS), folder / FILE)
         pieces.clear()
         return _built(rows, may_be_mended(rows, task), {JUDGE: by, "cases": len(cases)})
-
-    def _known(self, key: str, by: str, folder: Path, work: BuildContext) -> list[Row]:
-        from rag_assay.evals.judging.judge_runner import kept_rows
-
-        before = work.store.current(self.name, key)
-        paths = [folder / FILE]
-        if before and before.meta.get(JUDGE) == by:
-            paths.append(work.store.folder(self.name, before.identity) / FILE)
-        return kept_rows(*(rows for path in paths if (rows := _readable(path)) is not None))
-
-
-def _readable(path: Path) -> pl.DataFrame | None:
-    try:
-        return conform_rows(read_parquet(path), JUDGEMENTS) if path.exists() else None
-    except CorruptFileError:
-        return None
 
 
 def _built(rows: list[Row], again: list[Row], meta: dict[str, Any]) -> BuildResult:

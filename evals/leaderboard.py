@@ -9,24 +9,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from rag_assay.assets.engine.stage import (
-    DUCKDB,
-    BuildContext,
-    BuildResult,
-    Check,
-    Headline,
-    PartitionRef,
-    Stage,
-)
+from rag_assay.assets.engine.stage import BuildContext, BuildResult, Check, Headline, PartitionRef
 from rag_assay.assets.engine.table import Plot, PlotInterval, StageTable, intervals
 from rag_assay.evals.judging.judge_metrics import JudgedScores
 from rag_assay.evals.metrics.costs import running_costs
-from rag_assay.evals.pipeline.stage_inputs import read_questions
+from rag_assay.evals.pipeline.stage_inputs import GridStage, read_questions
 from rag_assay.evals.statistics.bootstrap import CONFIDENCE, RESAMPLES
 from rag_assay.evals.statistics.comparison import answered_share, primary_of
 from rag_assay.evals.statistics.verdict import Verdict, VerdictInputs, labels_of, verdict_on
 from rag_assay.evals.study.cells import NO_GENERATOR, Cell
-from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.artifacts import Artifact
 from rag_assay.warehouse.identity import digest
@@ -56,11 +47,10 @@ def _intervals(rows: pl.DataFrame) -> str | None:
     return intervals([PlotInterval(*row) for row in ranked.iter_rows()])
 
 
-class Leaderboard(Stage):
+class Leaderboard(GridStage):
     """Means with intervals for every cell and metric; cells are compared on the same questions only."""
 
     name = "leaderboard"
-    group = "grid"
     description = (
         "Value, number of questions, coverage and interval of every cell and metric, and the verdict: which "
         "pipeline to use. Every question counts in every cell; below 98 % coverage, of values or of answers, "
@@ -75,7 +65,6 @@ class Leaderboard(Stage):
         (Plot("intervals of the first metric", _PLOTTED, _intervals, most=100_000),),
         chosen=_best_first,
     )
-    kinds: ClassVar[frozenset[str]] = frozenset({"python", "duckdb", "parquet"})
     code_version = "6"
     upstream = ("scores", "answers", "questions")
     headline = Headline(
@@ -95,9 +84,6 @@ class Leaderboard(Stage):
         "compared.",
         "covered": "Every cell has a value and an answer for at least 98 % of the questions, in each metric.",
     }
-
-    def __init__(self, grid: Grid) -> None:
-        self.grid = grid
 
     def keys(self) -> list[str]:
         return sorted(self.grid.studies)
@@ -136,9 +122,6 @@ class Leaderboard(Stage):
 
     def links(self, key: str, home: Home) -> dict[str, Path]:
         return {"report": home.report(key)}
-
-    def pool(self) -> str:
-        return DUCKDB
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
         from rag_assay.evals.statistics.board import board_rows, not_run

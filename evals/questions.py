@@ -10,10 +10,11 @@ from typing import Any, ClassVar
 import polars as pl
 
 from rag_assay.assets.engine.row_checks import FIRST
-from rag_assay.assets.engine.stage import DUCKDB, BuildContext, BuildResult, Check, PartitionRef, Stage
+from rag_assay.assets.engine.stage import BuildContext, BuildResult, Check, PartitionRef
 from rag_assay.assets.engine.table import Plot, StageTable, bars
+from rag_assay.evals.pipeline.stage_inputs import GridStage
 from rag_assay.evals.question_sets.readers import files_of
-from rag_assay.evals.study.grid import Grid, source_of_set, written_questions
+from rag_assay.evals.study.grid import source_of_set, written_questions
 from rag_assay.warehouse.files import fingerprint
 from rag_assay.warehouse.identity import digest, sha256_file
 from rag_assay.warehouse.parquet import frame, write_parquet
@@ -24,7 +25,7 @@ def _types(rows: pl.DataFrame) -> str | None:
     return bars(dict(rows["type"].value_counts(sort=True).rows()))
 
 
-class Questions(Stage):
+class Questions(GridStage):
     """Reads question sets and finds their evidence in the documents as they are now."""
 
     name = "questions"
@@ -40,7 +41,6 @@ class Questions(Stage):
         ("question_id", "type", "question", "ground_truth"),
         (Plot("questions by type", ("type",), _types),),
     )
-    kinds: ClassVar[frozenset[str]] = frozenset({"python", "duckdb", "parquet"})
     code_version = "8"
     upstream = ("documents",)
     family = "question_sets"
@@ -52,9 +52,6 @@ class Questions(Stage):
         "evidence_unique": "Every quote occurs in its document once, so that its place is clear.",
         "evidence_exact": "Every quote occurs in its document word for word.",
     }
-
-    def __init__(self, grid: Grid) -> None:
-        self.grid = grid
 
     def keys(self) -> list[str]:
         return sorted(self.grid.sets)
@@ -81,9 +78,6 @@ class Questions(Stage):
             *only,
         ]
         return {f"questions.{key}": digest(facts), **corpus}
-
-    def pool(self) -> str:
-        return DUCKDB
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
         from rag_assay.assets.cleaning.corpus import corpus_documents, corpus_duplicates

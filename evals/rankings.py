@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from rag_assay.assets.engine.row_checks import at_most
-from rag_assay.assets.engine.stage import LOCAL_MODEL, BuildContext, BuildResult, Check, PartitionRef, Stage
+from rag_assay.assets.engine.stage import LOCAL_MODEL, BuildContext, BuildResult, Check, PartitionRef
 from rag_assay.assets.engine.table import Plot, StageTable, histogram
 from rag_assay.assets.recipes.build_half import may_cost
 from rag_assay.evals.pipeline.retrieval import RetrievalInputs, TuningRecord, open_retrieval, search_recipes
-from rag_assay.evals.pipeline.stage_inputs import read_questions
+from rag_assay.evals.pipeline.stage_inputs import GridStage, read_questions
 from rag_assay.evals.retrieval.query import Note
 from rag_assay.evals.study.cells import Cell
-from rag_assay.evals.study.grid import Grid
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.processes import machine_class
 from rag_assay.warehouse.schemas import HITS, MIN_COVERAGE, RETRYABLE, Status
@@ -35,11 +34,10 @@ def _first_scores(rows: pl.DataFrame) -> str | None:
     return histogram(rows.filter(pl.col("rank") == 1)["score"])
 
 
-class Rankings(Stage):
+class Rankings(GridStage):
     """Asks every question of every retriever of every index."""
 
     name = "rankings"
-    group = "grid"
     description = (
         "The ranked chunks of every question, for one chunking, embedder and retriever; with the seconds "
         "that each question took, the candidates of each step of the retriever, and where evidence was lost. "
@@ -60,9 +58,6 @@ class Rankings(Stage):
         "not_empty": f"At most {EMPTY_AT_MOST:.0%} of the questions are given no passage at all.",
         "quiet_machine": "Latencies were measured while the machine had processors to spare.",
     }
-
-    def __init__(self, grid: Grid) -> None:
-        self.grid = grid
 
     def keys(self) -> list[str]:
         return sorted(self.grid.rankings)

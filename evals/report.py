@@ -7,9 +7,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import ClassVar
 
-from rag_assay.assets.engine.stage import DUCKDB, BuildContext, BuildResult, PartitionRef, Stage
+from rag_assay.assets.engine.stage import BuildContext, BuildResult, PartitionRef
+from rag_assay.evals.pipeline.stage_inputs import GridStage
 from rag_assay.evals.reporting.study_facts import study_facts
-from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.successive_halving.records import STAGE as SEARCHES
 from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
 from rag_assay.warehouse.identity import digest, sha256_file
@@ -18,11 +18,10 @@ from rag_assay.warehouse.remote import mirror_of
 from rag_assay.warehouse.tables import use_database, write_history
 
 
-class Report(Stage):
+class Report(GridStage):
     """Writes the report of a study where people look for it."""
 
     name = "report"
-    group = "grid"
     description = (
         "The report of a study: one HTML file that needs nothing else, and its leaderboard as JSON, both in "
         "the folder `reports`. Written again where the leaderboard, the corpus, a recipe or a warning is "
@@ -35,9 +34,6 @@ class Report(Stage):
     lineage = ("leaderboard", "judge_cards", "human_estimates")
     in_place = True
     tolerates_gaps = True
-
-    def __init__(self, grid: Grid) -> None:
-        self.grid = grid
 
     def keys(self) -> list[str]:
         return sorted(self.grid.studies)
@@ -75,9 +71,6 @@ class Report(Stage):
 
     def links(self, key: str, home: Home) -> dict[str, Path]:
         return {"report": home.report(key), "rows": home.report_rows(key)}
-
-    def pool(self) -> str:
-        return DUCKDB
 
     def on_committed(self, keys: Sequence[str], work: BuildContext) -> None:
         """Add the results that studies have come to have to their histories."""

@@ -12,16 +12,16 @@ from typing import Any, ClassVar
 import polars as pl
 
 from rag_assay.assets.engine.row_checks import FIRST, WITHIN_BUDGET, at_most, within_budget
-from rag_assay.assets.engine.stage import LOCAL_MODEL, BuildContext, BuildResult, Check, PartitionRef, Stage
+from rag_assay.assets.engine.stage import LOCAL_MODEL, BuildContext, BuildResult, Check, PartitionRef
 from rag_assay.assets.engine.table import Plot, StageTable, bars
 from rag_assay.assets.recipes.build_half import may_cost
 from rag_assay.evals.judging.judge_metrics import JudgedScores
 from rag_assay.evals.metrics.contract import OF_RANKING, Case, Metric, Score, score_rows
 from rag_assay.evals.metrics.reuse import FILE, METRICS, NOT_ANNOTATED, NOT_JUDGED, WAITING
+from rag_assay.evals.pipeline.stage_inputs import GridStage
 from rag_assay.evals.rubrics.human_rating_metrics import PeopleScores, is_unrated
 from rag_assay.evals.rubrics.rubric import PEOPLE
 from rag_assay.evals.study.cells import NO_GENERATOR, Cell, JudgedCell
-from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.artifacts import Artifact
 from rag_assay.warehouse.attempts import Pieces
@@ -40,11 +40,10 @@ def _means(rows: pl.DataFrame) -> str | None:
     return bars(dict(unit.select("metric", "value").rows()))
 
 
-class Scores(Stage):
+class Scores(GridStage):
     """Measures every cell by every metric of its study."""
 
     name = "scores"
-    group = "grid"
     description = (
         "One row a question and metric: a value, or a typed status and reason and no value. Retrieval "
         "metrics come from the ranking, answer metrics from the answer (ragas without an LLM), costs from "
@@ -57,7 +56,6 @@ class Scores(Stage):
         ("question_id", "metric", "status", "value", "reason"),
         (Plot("means of metrics from 0 to 1", ("metric", "value"), _means, most=100_000),),
     )
-    kinds: ClassVar[frozenset[str]] = frozenset({"python", "duckdb", "parquet"})
     code_version = "2"
     upstream = ("rankings", "answers", "judgements", "annotations", "questions", "documents")
     family = "metrics"
@@ -68,9 +66,6 @@ class Scores(Stage):
     }
     tolerates_gaps = True
     resumes: ClassVar[bool] = True
-
-    def __init__(self, grid: Grid) -> None:
-        self.grid = grid
 
     def keys(self) -> list[str]:
         return sorted(self.grid.cells)

@@ -15,7 +15,6 @@ from rag_assay.evals.judging.cards.labels import Label, LabelledCase
 from rag_assay.evals.judging.cards.mutations import MUTATIONS, Role, mutate_case
 from rag_assay.evals.judging.contract import Judge, JudgeCase, JudgedMetric
 from rag_assay.evals.judging.judge_metrics import aggregate_replicates
-from rag_assay.evals.judging.judge_runner import kept_rows
 from rag_assay.evals.judging.pairwise import PLACES
 from rag_assay.evals.metrics.contract import Score
 from rag_assay.warehouse.identity import digest
@@ -192,7 +191,7 @@ def labelled_pairs(
     """Yield metric, whether people call the case good, and the judge's value of each that has one. Of a
     metric of which less is better, the value is turned round.
     """
-    said = CalibrationJudgements(judge, judge.judged_metrics, (), kept_rows(judged), {}, {}, 0)
+    said = CalibrationJudgements(judge, judge.judged_metrics, (), judged.rows(named=True), {}, {}, 0)
     for trial, labels in trials.filter(pl.col("labels").list.len() > 0).select("trial", "labels").iter_rows():
         given = {one["metric"]: one["good"] for one in labels if one["good"] is not None}
         for metric in judge.judged_metrics:

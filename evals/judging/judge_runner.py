@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any, NamedTuple
-
-import polars as pl
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_assay.evals.judging.contract import (
     Judge,
@@ -18,9 +17,15 @@ from rag_assay.evals.judging.contract import (
 )
 from rag_assay.warehouse.attempts import Pieces
 from rag_assay.warehouse.cancellation import CancelledError
+from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.identity import digest
-from rag_assay.warehouse.parquet import frame
+from rag_assay.warehouse.parquet import frame, read_parquet
 from rag_assay.warehouse.schemas import JUDGEMENTS, RETRYABLE, Status
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rag_assay.assets.engine.stage import BuildContext
 
 Row = dict[str, Any]
 BATCH = 32  # cases that a judge without a chat model judges before they are kept; calls are kept one by one
@@ -144,5 +149,15 @@ def _row(case: JudgeCase, identity: str, metric: str, replicate: int, judgement:
     }
 
 
-def kept_rows(*frames: pl.DataFrame) -> list[Row]:
-    return [row for rows in frames for row in rows.iter_rows(named=True)]
+def known_rows(stage: str, key: str, judge: str, file: Path, work: BuildContext) -> list[Row]:
+    """Return judgements by the same judge: of a build that did not end, and of the last one that did."""
+    before = work.store.current(stage, key)
+    paths = [file]
+    if before and before.meta.get("judge") == judge:
+        paths.append(work.store.folder(stage, before.identity) / file.name)
+    found: list[Row] = []
+    for path in paths:
+        with suppress(CorruptFileError):
+            if path.exists():
+                found += read_parquet(path).rows(named=True)
+    return found

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import polars as pl
 
-from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.assets.engine.stage import DUCKDB, BuildContext, Stage
 from rag_assay.evals.study.cells import Cell
+from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.artifacts import Artifact
 from rag_assay.warehouse.inference.budget import Budget
-from rag_assay.warehouse.parquet import conform_rows, read_parquet
-from rag_assay.warehouse.schemas import QUESTIONS
+from rag_assay.warehouse.parquet import read_parquet
+
+
+class GridStage(Stage):
+    """A stage whose partitions are those of a grid of studies."""
+
+    group: ClassVar[str] = "grid"
+    kinds: ClassVar[frozenset[str]] = frozenset({"python", "duckdb", "parquet"})
+
+    def __init__(self, grid: Grid) -> None:
+        self.grid = grid
+
+    def pool(self) -> str:
+        return DUCKDB
 
 
 def budget_of(study: Study, work: BuildContext) -> Budget:
@@ -18,12 +33,8 @@ def budget_of(study: Study, work: BuildContext) -> Budget:
 
 
 def read_questions(artifacts: list[Artifact], work: BuildContext) -> pl.DataFrame:
-    frames = [
-        conform_rows(read_parquet(work.store.folder(a.stage, a.identity) / "questions.parquet"), QUESTIONS)
-        for a in artifacts
-        if a.stage == "questions"
-    ]
-    return pl.concat(frames)
+    sets = [one for one in artifacts if one.stage == "questions"]
+    return pl.concat(read_parquet(work.store.folder(a.stage, a.identity) / "questions.parquet") for a in sets)
 
 
 def sampled_questions(study: Study, cell: Cell, questions: pl.DataFrame) -> pl.DataFrame:
