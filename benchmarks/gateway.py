@@ -39,7 +39,7 @@ from rag_assay.assets.engine.stage import BuildContext, BuildResult, PartitionRe
 from rag_assay.evals.pipeline.pipeline import open_pipeline
 from rag_assay.evals.pipeline.stage_inputs import read_questions
 from rag_assay.evals.study.grid import Grid
-from rag_assay.evals.study.study_file import find_study
+from rag_assay.evals.study.study_file import read_study, study_path
 from rag_assay.warehouse.call_cache import CallCache
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference.chat_model import ChatModel
@@ -322,7 +322,7 @@ def listening(server: str, scratch: Path, names: list[str]) -> None:
 
 def first_words(name: str, scratch: Path) -> None:
     """Ask a local model's cell of a study ten of its questions; print when the first words came."""
-    study = find_study(name)
+    study = read_study(study_path(name))
     cell = next(
         cell
         for cell in study.cells()

@@ -110,6 +110,10 @@ class Cell:
         return self.imported or self.retriever != UNREAD
 
     @property
+    def axes(self) -> tuple[str, str, str, str]:
+        return self.chunking, self.embedder, self.retriever, self.generator
+
+    @property
     def ranking(self) -> str:
         return f"{self.study}.{self.chunking}.{self.embedder}.{self.retriever}"
 

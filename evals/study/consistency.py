@@ -73,39 +73,25 @@ def _unfit_judges(judges: Mapping[str, Judge | None], generators: Sequence[str] 
             yield Finding(place, "no_generators", text)
 
 
-def _unfit_judged(
-    name: str, place: Place, judges: Mapping[str, Judge | None] | None, generators: Sequence[str] | None
+def _unfit_owned(
+    name: str, place: Place, judges: Mapping[str, Judge | None] | None, rubrics: Any, *, has_answers: bool
 ) -> Iterator[Finding]:
-    named, _, stem = name.partition(".")
-    if judges is None:
+    """Check a metric of a judge or a rubric."""
+    people = is_of_people(name)
+    what, owner = ("rubric", name.split(".")[1]) if people else ("judge", name.partition(".")[0])
+    owners = rubrics if people else judges
+    if not isinstance(owners, Mapping):
         return
-    if named not in judges:
-        hint = did_you_mean(named, judges) if judges else "the study has no `judges`"
-        yield Finding(place, "unknown_judge", f"unknown judge `{named}` in the metric {name}; {hint}")
-    elif (judge := judges[named]) is not None:
-        metrics = {f"{named}.{one.name}": one for one in judge.judged_metrics}
+    if owner not in owners:
+        hint = did_you_mean(owner, owners) if owners else f"the study has no `{what}s`"
+        yield Finding(place, f"unknown_{what}", f"unknown {what} `{owner}` in the metric {name}; {hint}")
+    elif read := _read(_RUBRIC, owners[owner]) if people else owners[owner]:
+        metrics = people_metrics({owner: read}) if isinstance(read, Rubric) else judged_metrics({owner: read})
         if name not in metrics:
-            text = f"the judge `{named}` has no metric `{stem}`; {did_you_mean(name, metrics)}"
+            named = name if people else f"`{name.partition('.')[2]}`"
+            text = f"the {what} `{owner}` has no metric {named}; {did_you_mean(name, metrics)}"
             yield Finding(place, "unknown_metric", text)
-        elif generators == [] and "answer" in metrics[name].needs:
-            yield _no_generators(name, place)
-
-
-def _unfit_people(
-    name: str, place: Place, rubrics: Any, generators: Sequence[str] | None
-) -> Iterator[Finding]:
-    if not isinstance(rubrics, Mapping):
-        return
-    rubric = name.split(".")[1]
-    if rubric not in rubrics:
-        hint = did_you_mean(rubric, rubrics) if rubrics else "the study has no `rubrics`"
-        yield Finding(place, "unknown_rubric", f"unknown rubric `{rubric}` in the metric {name}; {hint}")
-    elif read := _read(_RUBRIC, rubrics[rubric]):
-        metrics = people_metrics({rubric: read})
-        if name not in metrics:
-            text = f"the rubric `{rubric}` has no metric {name}; {did_you_mean(name, metrics)}"
-            yield Finding(place, "unknown_metric", text)
-        elif generators == []:
+        elif not has_answers and metrics[name].kind == "answer":
             yield _no_generators(name, place)
 
 
@@ -114,11 +100,7 @@ def _no_generators(metric: str, place: Place) -> Finding:
     return Finding(place, "no_generators", text)
 
 
-def misfits(data: Mapping[str, Any]) -> list[Finding]:
-    return list(_misfits(data))
-
-
-def _misfits(data: Mapping[str, Any]) -> Iterator[Finding]:
+def misfits(data: Mapping[str, Any]) -> Iterator[Finding]:
     known = {part: _names(data.get(part)) for part in ("sources", "chunkings", "embedders")}
     known["retrievers"] = _retriever_names(data.get("retrievers"))
     generators = _answering(data)
@@ -289,10 +271,8 @@ def _unfit_metrics(
         place: Place = ("metrics", number)
         if name in metrics[:number]:
             yield Finding(place, "doubled_metric", f"the metric {name} is named twice")
-        elif is_of_people(name):
-            yield from _unfit_people(name, place, rubrics, generators)
-        elif is_judged(name):
-            yield from _unfit_judged(name, place, judges, generators)
+        elif is_judged(name) or is_of_people(name):
+            yield from _unfit_owned(name, place, judges, rubrics, has_answers=generators != [])
         elif generators == [] and _measures_answers(name):
             yield _no_generators(name, place)
 

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -40,8 +41,9 @@ from rag_assay.warehouse.parquet import read_parquet
 from rag_assay.warehouse.schemas import RETRYABLE, Status
 
 if TYPE_CHECKING:
+    from rag_assay.assets.chunking import Chunker
     from rag_assay.assets.embedding.embedder import EmbedderRecipe
-    from rag_assay.evals.judging.contract import Judge, JudgedMetric
+    from rag_assay.evals.judging.contract import Judge
     from rag_assay.evals.metrics.contract import Metric
     from rag_assay.evals.study.study import Study
     from rag_assay.warehouse.artifacts import ArtifactStore
@@ -63,12 +65,9 @@ def judge_estimates(
         cells = [JudgedCell(cell, name) for cell in study.runs() if name in study.judged_by(cell)]
         waiting = [one for one in cells if stages["judgements"].fresh(one.key, store) is None]
         cases = sum(_cases(study, one, questions, stages, store) for one in waiting)
-        row = judging(name, judge, cases, cached)
-        yield from [row] if row else []
-        row = of_cases(
-            f"the card of {name}", judge, _trials(study, name, stages["judge_cards"], store), cached
-        )
-        yield from [row] if row else []
+        yield of_cases(f"judging by {name}", judge, cases, cached)
+        trials = _trials(study, name, stages["judge_cards"], store)
+        yield of_cases(f"the card of {name}", judge, trials, cached)
 
 
 def _trials(study: Study, name: str, judge_cards: Stage, store: ArtifactStore) -> int:
@@ -88,14 +87,9 @@ def _trials(study: Study, name: str, judge_cards: Stage, store: ArtifactStore) -
     return n_labelled * judge.times + n_mutated * (again + kinds * judge.times)
 
 
-def judging(name: str, judge: Judge, cases: int, cached: Cached) -> CallEstimate | None:
-    return of_cases(f"judging by {name}", judge, cases, cached)
-
-
-def of_cases(what: str, part: Judge | Metric, cases: int, cached: Cached) -> CallEstimate | None:
+def of_cases(what: str, part: Judge | Metric, cases: int, cached: Cached) -> CallEstimate:
     chat = part.chat
-    if chat is None:
-        return None
+    assert chat is not None  # noqa: S101 -- others cost nothing, and are left out
     calls = bound_calls(cases, part.calls_per_case(), chat, cached)
     per_call = (CostRange(PROMPT_TOKENS, PROMPT_TOKENS + CASE_TOKENS), CostRange(1, part.longest_reply))
     return replace(of_chat(what, chat, calls, per_call), of_study=True, limit_usd=part.budget_limit)
@@ -115,13 +109,13 @@ def _cases(
         row["question_id"]
         for row in questions
         if row["question_id"] in chosen
-        and any(one.applies(row) and _has_answer(one.metric, row["question_id"], usable) for one in metrics)
+        and any(
+            one.applies(row)
+            and ("answer" not in one.metric.needs or usable is None or row["question_id"] in usable)
+            for one in metrics
+        )
     }
     return len(cases) * judge.times - _kept(judged, cases, stages["judgements"], store)
-
-
-def _has_answer(metric: JudgedMetric, question_id: str, usable: set[str] | None) -> bool:
-    return "answer" not in metric.needs or usable is None or question_id in usable
 
 
 def _answered(cell: Cell, answers: Stage, store: ArtifactStore) -> set[str] | None:
@@ -178,10 +172,10 @@ def estimates(study: Study, found: RunPlan, stages: dict[str, Stage], home: Home
 
 def _answers(study: Study, found: RunPlan, cached: Cached) -> Iterator[CallEstimate]:
     for plan in found.calls:
-        chat = study.generators[plan.generator].chat
+        generator = study.generators[plan.generator]
+        chat = generator.chat
         if chat is None:
             continue
-        generator = study.generators[plan.generator]
         each = generator.calls_per_question()
         if generator.gate is not None:  # it may refuse them all
             each = each._replace(least=0)
@@ -200,7 +194,7 @@ def _systems(study: Study, answers: Stage, cached: Cached, home: Home) -> Iterat
     for name, system in study.systems.items():
         if not isinstance(system, CalledSystem):
             continue
-        n = questions_to_ask(study, name, answers, n_questions, home)
+        n = sum(questions_to_ask(study, name, answers, n_questions, home).values())
         calls = CostRange(max(0, n - cached.named(system.asked_as)), n)
         tokens = CostRange(0, None if system.price else 0)
         what = f"answers of {name}"
@@ -212,7 +206,7 @@ def _understanding(
     study: Study, stages: dict[str, Stage], cached: Cached, home: Home
 ) -> Iterator[CallEstimate]:
     searches = _searches(study, stages, home)
-    ranked = set(_waiting_rankings(study, stages, home).values())
+    ranked = {cell.retriever for cell in _waiting_rankings(study, stages["rankings"], home).values()}
     asked, train = read_questions_of(study), read_train_questions_of(study)
     for retriever, (n_asked, n_train) in searches.items():
         wordings = 1  # of a question, that the steps before have made of it
@@ -229,10 +223,10 @@ def _understanding(
             wordings *= step.n if isinstance(step, MultiQuery) else 1
 
 
-def _waiting_rankings(study: Study, stages: dict[str, Stage], home: Home) -> dict[str, str]:
-    store, rankings = BuildContext(home).store, stages["rankings"]
+def _waiting_rankings(study: Study, rankings: Stage, home: Home) -> dict[str, Cell]:
+    store = BuildContext(home).store
     return {
-        cell.ranking: cell.retriever
+        cell.ranking: cell
         for cell in study.cells()
         if cell.reads_ranking and rankings.fresh(cell.ranking, store) is None
     }
@@ -241,9 +235,9 @@ def _waiting_rankings(study: Study, stages: dict[str, Stage], home: Home) -> dic
 def _searches(study: Study, stages: dict[str, Stage], home: Home) -> dict[str, tuple[int, int]]:
     """Return the most searches of each retriever for all test questions, and all train questions."""
     found: Counter[tuple[str, str]] = Counter()
-    for retriever in _waiting_rankings(study, stages, home).values():
-        found[retriever, "test"] += 1
-        found[retriever, "train"] += study.retrievers[retriever].needs_tuning
+    for cell in _waiting_rankings(study, stages["rankings"], home).values():
+        found[cell.retriever, "test"] += 1
+        found[cell.retriever, "train"] += study.retrievers[cell.retriever].needs_tuning
     store = BuildContext(home).store
     for cell in study.runs():
         generator = study.generators.get(cell.generator)
@@ -274,8 +268,7 @@ def _measuring(study: Study, scores: Stage, cached: Cached, home: Home) -> Itera
     ]
     for metric in metrics:
         applies = sum(map(metric.applies, rows))
-        row = of_cases(metric.name, metric, sum(min(size, applies) for size in sizes), cached)
-        yield from [row] if row else []
+        yield of_cases(metric.name, metric, sum(min(size, applies) for size in sizes), cached)
 
 
 def _enriching(study: Study, found: RunPlan, cached: Cached, corpus: _Corpus) -> Iterator[CallEstimate]:
@@ -327,75 +320,51 @@ def _embedding(study: Study, found: RunPlan, corpus: _Corpus) -> Iterator[CallEs
         cutter = study.chunkings[chunking].chunker
         n, why = corpus.bounded(texts, cutter)
         each = CostRange(1, min(window_of(cutter) + PROMPT_TOKENS, recipe.max_tokens))
-        row = _embedded(f"texts of {key}", recipe, n, each, why)
-        if row:
-            yield row
+        yield from _embedded(f"texts of {key}", recipe, n, each, why)
 
 
 def _embedding_questions(study: Study, rankings: Stage, home: Home) -> Iterator[CallEstimate]:
-    store = BuildContext(home).store
-    waiting = {
-        cell.embedder
-        for cell in study.cells()
-        if cell.reads_ranking
-        and study.retrievers[cell.retriever].needs_vector
-        and rankings.fresh(cell.ranking, store) is None
-    }
+    cells = _waiting_rankings(study, rankings, home).values()
+    waiting = {cell.embedder for cell in cells if study.retrievers[cell.retriever].needs_vector}
     for name in sorted(waiting):
         texts = {row["question"] for row in (*read_questions_of(study), *read_train_questions_of(study))}
         longest = max(map(len, texts), default=0) / DENSEST + PROMPT_TOKENS
-        row = _embedded(
-            f"questions by {name}", study.embedders[name], CostRange(0, len(texts)), CostRange(1, longest)
-        )
-        if row:
-            yield row
+        asked, each = CostRange(0, len(texts)), CostRange(1, longest)
+        yield from _embedded(f"questions by {name}", study.embedders[name], asked, each)
 
 
 def _embedded(
     what: str, recipe: EmbedderRecipe, texts: CostRange, each: CostRange, why: str = ""
-) -> CallEstimate | None:
-    if recipe.api is None:
-        return None
+) -> Iterator[CallEstimate]:
+    if recipe.api is None:  # this machine embeds them
+        return
     requests = CostRange(math.ceil(texts.least / recipe.batch_size), texts.most)
     price = price_of(recipe.model, embeds=True)
     row = estimate(what, recipe.model, price, texts, (each, CostRange(0, 0)), why)
-    return replace(row, calls=requests, limit_usd=recipe.api.budget_usd)
+    yield replace(row, calls=requests, limit_usd=recipe.api.budget_usd)
 
 
 class _Corpus:
     def __init__(self, study: Study, home: Home) -> None:
         self._study = study
-        self._home = home
-        self._size: tuple[int, int] | None = None
+        self._store = BuildContext(home).store
+        self._documents = {name: self._store.current("documents", name) for name in study.corpus.sources}
 
-    def bounded(self, counted: int | None, chunker: Any) -> tuple[CostRange, str]:
+    def bounded(self, counted: int | None, chunker: Chunker) -> tuple[CostRange, str]:
         if counted is not None:
             return CostRange(counted, counted), ""
-        size = self._characters()
-        if size is None:
-            missing = ", ".join(self._missing())
+        if missing := [name for name, artifact in self._documents.items() if artifact is None]:
             how = f"`assay run {self._study.study} --only documents`"
-            return CostRange(0, None), f"not known before the documents of {missing} are there: {how}"
-        characters, n_documents = size
-        parameters = chunker.model_dump()
-        window = window_of(chunker)
-        step = max(1.0, window - float(parameters.get("overlap") or 0))
-        least = characters / (window * SPARSEST)
-        return CostRange(round(least), round(characters / (step * DENSEST)) * 2 + n_documents), ""
+            why = f"not known before the documents of {', '.join(missing)} are there: {how}"
+            return CostRange(0, None), why
+        window, lengths = window_of(chunker), self._lengths
+        step = max(1.0, window - float(chunker.model_dump().get("overlap") or 0))
+        characters = int(lengths.sum() or 0)
+        least = round(characters / (window * SPARSEST))
+        return CostRange(least, round(characters / (step * DENSEST)) * 2 + len(lengths)), ""
 
-    def _missing(self) -> list[str]:
-        store = BuildContext(self._home).store
-        return [name for name in self._study.corpus.sources if store.current("documents", name) is None]
-
-    def _characters(self) -> tuple[int, int] | None:
-        if self._size is None and not self._missing():
-            store = BuildContext(self._home).store
-            found = [store.current("documents", source) for source in self._study.corpus.sources]
-            frames = [
-                read_parquet(store.folder("documents", one.identity) / "documents.parquet", ["text"])
-                for one in found
-                if one
-            ]
-            lengths = pl.concat(frames)["text"].str.len_chars()
-            self._size = (int(lengths.sum() or 0), len(lengths))
-        return self._size
+    @cached_property
+    def _lengths(self) -> pl.Series:
+        folders = (self._store.folder("documents", one.identity) for one in self._documents.values() if one)
+        texts = pl.concat(read_parquet(folder / "documents.parquet", ["text"]) for folder in folders)
+        return texts["text"].str.len_chars()

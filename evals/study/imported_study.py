@@ -64,13 +64,13 @@ class ImportedStudy(GridlessStudy):
 
     def every_cell(self) -> list[Cell]:
         return [
-            Cell(self.study, *one.axes, self._sample(one.generator), imported=True)
+            Cell(self.study, *one.axes, self._restriction(one.generator).sample, imported=True)
             for one in self.sheet_cells
             if self._restriction(one.generator).allows(one.chunking, one.embedder, one.retriever)
         ]
 
     def times(self, cell: Cell) -> int:
-        return self._times[cell.chunking, cell.embedder, cell.retriever, cell.generator]
+        return self._times[cell.axes]
 
     @cached_property
     def _times(self) -> dict[Axes, int]:

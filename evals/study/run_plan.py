@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
@@ -96,20 +96,12 @@ def of_chat(
     what: str, chat: ChatModel, calls: CostRange, per_call: tuple[CostRange, CostRange], why: str = ""
 ) -> CallEstimate:
     read, written = per_call
-    ranked = [
-        estimate(
-            what,
-            chat.model,
-            one.token_price(),
-            calls,
-            (read, CostRange(written.least, one.max_tokens or written.most)),
-            why,
-        )
-        for one in chat.ranked()
-    ]
-    spans = [row.usd for row in ranked]
-    known = [span for span in spans if span is not None]
-    if len(known) < len(spans):
+    ranked = []
+    for one in chat.ranked():
+        each = (read, CostRange(written.least, one.max_tokens or written.most))
+        ranked.append(estimate(what, chat.model, one.token_price(), calls, each, why))
+    known = [row.usd for row in ranked if row.usd is not None]
+    if len(known) < len(ranked):
         return replace(ranked[0], usd=None)
     most = [span.most for span in known if span.most is not None]
     bounds = CostRange(min(span.least for span in known), max(most) if len(most) == len(known) else None)
@@ -126,15 +118,10 @@ def estimate(
 ) -> CallEstimate:
     read, written = (_times(calls, tokens) for tokens in per_call)
     usd = None
-    if price is not None:
-        most = (
-            None
-            if read.most is None or written.most is None
-            else read.most * price.read + written.most * price.written
-        )
-        usd = CostRange(read.least * price.read + written.least * price.written, most)
-        if price == (0.0, 0.0):
-            usd = CostRange(0.0, 0.0)
+    if price is not None and any(price):
+        usd = added(_times(n, CostRange(rate, rate)) for n, rate in zip((read, written), price, strict=True))
+    elif price is not None:
+        usd = CostRange(0.0, 0.0)
     return CallEstimate(what, model, calls, read, written, usd, why)
 
 
@@ -165,15 +152,11 @@ def _passed(what: str, caps: Caps, least: Amount) -> list[str]:
     passed = [cap is not None and amount > cap for cap, amount in zip(caps, least, strict=True)]
     if not any(passed):
         return []
-    needed = ", ".join(Caps(*_only(passed, least)).in_words())
-    allowed = ", ".join(Caps(*_only(passed, caps)).in_words())
+    both = [[value if one else None for one, value in zip(passed, of, strict=True)] for of in (least, caps)]
+    needed, allowed = (", ".join(Caps._make(values).in_words()) for values in both)
     return [
         f"{what}: at least {needed}, and no more than {allowed} may be spent; the rest ends as over_budget"
     ]
-
-
-def _only(chosen: list[bool], values: Sequence[Any]) -> list[Any]:
-    return [value if is_chosen else None for is_chosen, value in zip(chosen, values, strict=True)]
 
 
 PROMPT_TOKENS = 120  # of the instructions around the passages, about
@@ -234,11 +217,11 @@ def plan(study: Study, stages: dict[str, Stage], home: Home) -> RunPlan:
         {key: _texts_to_embed(study, key, stages["embeddings"], done, home) for key in study.indexes()},
         _call_plans(study, stages["answers"], done, home),
         [
-            *[
+            *(
                 EnrichPlan(f"dates of {name}", source.date_by.model, _date_calls(name, done, home))
                 for name, source in study.sources.items()
                 if source.date_by and name in study.corpus.sources
-            ],
+            ),
             *(_enrich_plan(study, key, done, home) for key in stages["enrichments"].keys()),
         ],
     )
@@ -308,43 +291,29 @@ def _call_plans(study: Study, answers: Stage, done: set[PartitionRef], home: Hom
         for cell in study.cells()
         if cell.generator in models and cell.reads_ranking
     }
-    return [
-        _call_plan(study, name, recipe, answers, n_questions, passages, home)
-        for name, recipe in models.items()
-    ]
+    plans = []
+    for name, recipe in models.items():
+        generator, prompt = study.generators[name], 0
+        n_read = {"ranking": generator.passages, "evidence": 1, "nothing": 0}[study.reads(name)]
+        to_ask = questions_to_ask(study, name, answers, n_questions, home)
+        for cell, n in to_ask.items():
+            context = n_read * passages.get(cell.chunking, WINDOW)
+            prompt += n * (PROMPT_TOKENS + min(context, generator.context_tokens or context))
+        calls = sum(to_ask.values())
+        written = calls * (recipe.max_tokens or ANSWER_TOKENS)
+        plans.append(CallPlan(name, recipe.model, len(to_ask), calls, prompt, written))
+    return plans
 
 
-def questions_to_ask(study: Study, generator: str, answers: Stage, n_questions: int, home: Home) -> int:
+def questions_to_ask(
+    study: Study, generator: str, answers: Stage, n_questions: int, home: Home
+) -> dict[Cell, int]:
     store = BuildContext(home).store
-    n = 0
+    found = {}
     for cell in (one for one in study.runs() if one.generator == generator):
         n_sampled = n_questions if cell.sample is None else min(cell.sample, n_questions)
-        n += 0 if answers.fresh(cell.key, store) else n_sampled - _kept(answers, cell, store)
-    return n
-
-
-def _call_plan(
-    study: Study,
-    name: str,
-    recipe: ChatModel,
-    answers: Stage,
-    n_questions: int,
-    passages: dict[str, int],
-    home: Home,
-) -> CallPlan:
-    store = BuildContext(home).store
-    cells = [cell for cell in study.runs() if cell.generator == name]
-    calls = prompt = 0
-    generator = study.generators[name]
-    n_read = {"ranking": generator.passages, "evidence": 1, "nothing": 0}[study.reads(name)]
-    for cell in cells:
-        n_sampled = n_questions if cell.sample is None else min(cell.sample, n_questions)
-        to_do = 0 if answers.fresh(cell.key, store) else n_sampled - _kept(answers, cell, store)
-        calls += to_do
-        context = n_read * passages.get(cell.chunking, WINDOW)
-        prompt += to_do * (PROMPT_TOKENS + min(context, generator.context_tokens or context))
-    written = calls * (recipe.max_tokens or ANSWER_TOKENS)
-    return CallPlan(name, recipe.model, len(cells), calls, prompt, written)
+        found[cell] = 0 if answers.fresh(cell.key, store) else n_sampled - _kept(answers, cell, store)
+    return found
 
 
 def _date_calls(source: str, done: set[PartitionRef], home: Home) -> int | None:

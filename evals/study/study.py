@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -116,11 +115,9 @@ class Study(BuildHalf):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        misfitting = misfits(self.written())
-        if misfitting:
-            raise ValueError(
-                "; ".join(f"{display_place(place)}: {text}" for place, _code, text in misfitting)
-            )
+        found = [f"{display_place(place)}: {text}" for place, _code, text in misfits(self.written())]
+        if found:
+            raise ValueError("; ".join(found))
         return self
 
     @model_validator(mode="after")
@@ -167,31 +164,29 @@ class Study(BuildHalf):
 
     def every_cell(self) -> list[Cell]:
         reading = [name for name in self.generators if self.reads(name) == "ranking"]
-        samples = {name: self._sample(name) for name in (*reading, NO_GENERATOR)}
+        samples = {name: self._restriction(name).sample for name in (*reading, NO_GENERATOR)}
         grid = [
             Cell(self.study, *place, generator, samples[generator])
             for place in product(self.chunkings, self.embedders, self.retrievers)
             for generator in self._generators_of(place, reading)
         ]
         others = [
-            replace(
-                Cell(self.study, UNREAD, UNREAD, UNREAD, generator, self._sample(generator)),
-                is_system=generator in self.systems,
+            Cell(
+                self.study,
+                *(UNREAD,) * 3,
+                name,
+                self._restriction(name).sample,
+                is_system=name in self.systems,
             )
-            for generator in self.generators
-            if generator not in samples
+            for name in self.generators
+            if name not in samples
         ]
         return grid + others
 
     def _generators_of(self, place: tuple[str, str, str], reading: list[str]) -> list[str]:
         """Return the generators of a ranking, last `none` for its rankings alone."""
-        left_out = {
-            name: one
-            for name in reading
-            if (one := self.restrict.get(name)) is not None and not one.allows(*place)
-        }
-        allowed = [name for name in reading if name not in left_out]
-        by_rankings = any(one.others == "rankings" for one in left_out.values())
+        allowed = [name for name in reading if self._restriction(name).allows(*place)]
+        by_rankings = any(self._restriction(one).others == "rankings" for one in {*reading} - {*allowed})
         is_alone = by_rankings or self.systems.keys() >= self.generators.keys()
         return [*allowed, *([NO_GENERATOR] if is_alone else [])]
 
@@ -219,34 +214,28 @@ class Study(BuildHalf):
         return tuple(metric for metric in found if isinstance(metric, RetrievalMetric))
 
     @property
-    def _judged(self) -> dict[str, JudgedScores]:
-        return judged_metrics(self.judges)
-
-    @property
-    def _by_people(self) -> dict[str, PeopleScores]:
-        return people_metrics(self.rubrics)
+    def _owned(self) -> dict[str, JudgedScores | PeopleScores]:
+        return {**judged_metrics(self.judges), **people_metrics(self.rubrics)}
 
     @property
     def measured(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*self.metrics, *self._judged, *self._by_people)))
+        return tuple(dict.fromkeys((*self.metrics, *self._owned)))
 
     def metric(self, name: str) -> Metric:
-        return self._judged.get(name) or self._by_people.get(name) or get_metric(name)
+        return self._owned.get(name) or get_metric(name)
 
     def judged_by(self, cell: Cell) -> list[str]:
         return [name for name in self.judges if self._judges(name, cell)]
 
     def _judges(self, name: str, cell: Cell) -> bool:
-        restriction = self._restriction(name)
         has_answers = cell.generator != NO_GENERATOR
         applies = has_answers or any("answer" not in one.needs for one in self.judges[name].judged_metrics)
-        return applies and restriction.allows(cell.chunking, cell.embedder, cell.retriever, cell.generator)
+        return applies and self._restriction(name).allows(*cell.axes)
 
     def people_score(self, cell: Cell) -> bool:
         said = self.annotation
-        axes = (cell.chunking, cell.embedder, cell.retriever, cell.generator)
-        is_named = said.cells is None or cell.name.partition(".")[2] in said.cells
-        return cell.generator != NO_GENERATOR and is_named and said.allows(*axes)
+        is_named = said.cells is None or cell.short in said.cells
+        return cell.generator != NO_GENERATOR and is_named and said.allows(*cell.axes)
 
     @property
     def scored_by(self) -> dict[str, Rubric]:
@@ -266,16 +255,13 @@ class Study(BuildHalf):
         return [one for one in found if one.kind != "answer" or cell.generator != NO_GENERATOR]
 
     def judged_sample(self, judge: str) -> int | None:
-        rival = self.rival(judge)
-        sizes = (self._sample(judge), rival.sample if rival else None)
+        rival = self.cell_named(self.judges[judge].against)
+        sizes = (self._restriction(judge).sample, rival.sample if rival else None)
         return min((size for size in sizes if size is not None), default=None)
 
     def scored_sample(self, rubric: str) -> int | None:
         rival = self.cell_named(self.rubrics[rubric].against)
         return rival.sample if rival else None
-
-    def rival(self, judge: str) -> Cell | None:
-        return self.cell_named(self.judges[judge].against)
 
     def cell_named(self, name: str | None) -> Cell | None:
         key = f"{self.study}.{name}"
@@ -292,9 +278,6 @@ class Study(BuildHalf):
 
     def _ranked(self) -> list[Cell]:
         return [cell for cell in self.cells() if cell.reads_ranking]
-
-    def _sample(self, part: str) -> int | None:
-        return self._restriction(part).sample
 
     def _restriction(self, part: str) -> sections.Restriction:
         return self.restrict.get(part, sections.Restriction())

@@ -209,20 +209,19 @@ def unequal_contexts(study: Study) -> list[str]:
 
 
 def _models(data: Any) -> list[Finding]:
-    found: list[Finding] = []
-    for place, model, base in _named_models(data, ()):
-        reason = unreachable(model, base)
-        if reason:
-            found.append(Finding(place, "unreachable_model", reason))
-    return found
+    return [
+        Finding(place, "unreachable_model", reason)
+        for place, model, base in _named_models(data, ())
+        if (reason := unreachable(model, base))
+    ]
 
 
 def _missing_code(study: Study) -> list[Finding]:
-    found: list[Finding] = []
-    for name, system in study.systems.items():
-        if reason := system.missing():
-            found.append(Finding(("systems", name, system.kind), "no_module", reason))
-    return found
+    return [
+        Finding(("systems", name, system.kind), "no_module", reason)
+        for name, system in study.systems.items()
+        if (reason := system.missing())
+    ]
 
 
 def _named_models(part: Any, place: Place) -> Iterator[tuple[Place, str, str | None]]:
@@ -269,14 +268,11 @@ def _asks(kinds: Registry[Any], kind: str | int) -> bool:
 def _unreadable(study: Study | None) -> list[Finding]:
     if study is None:
         return []
-    found: list[Finding] = []
-    for name, source in Grid([study]).build.sources.items():
-        if source.reader is None:
-            continue
-        reason = _why_nothing(source)
-        if reason:
-            found.append(Finding(("sources", name, "path"), "nothing_to_read", reason))
-    return found
+    return [
+        Finding(("sources", name, "path"), "nothing_to_read", reason)
+        for name, source in Grid([study]).build.sources.items()
+        if source.reader is not None and (reason := _why_nothing(source))
+    ]
 
 
 def _why_nothing(source: Source) -> str | None:
@@ -297,11 +293,11 @@ def _why_nothing(source: Source) -> str | None:
 def cut_off(study: Study) -> list[str]:
     from rag_assay.crawlers.readers import cut
 
-    found = []
-    for name, source in Grid([study]).build.sources.items():
-        if limit := cut(source):
-            found.append(f"{study.path}: source {name}: {limit} cuts off the rest of {source.path}")
-    return found
+    return [
+        f"{study.path}: source {name}: {limit} cuts off the rest of {source.path}"
+        for name, source in Grid([study]).build.sources.items()
+        if (limit := cut(source))
+    ]
 
 
 # Languages -------------------------------------------------------------------------------------------------

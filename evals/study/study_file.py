@@ -91,19 +91,14 @@ def unfit_cells(study: Study) -> list[Finding]:
         named.append((("annotation", "cells", number), "`annotation` names the cell", name))
     if study.search is not None and study.search.base is not None:
         named.append((("search", "base"), "`search` begins with the cell", study.search.base))
+    what = "which the study does not have"
     found = [
-        Finding(
-            place,
-            "unknown_cell",
-            f"{text} `{cell}`, which the study does not have; {did_you_mean(cell, cells)}",
-        )
+        Finding(place, "unknown_cell", f"{text} `{cell}`, {what}; {did_you_mean(cell, cells)}")
         for place, text, cell in named
         if cell not in cells
     ]
     if study.search is not None and isinstance(study, ImportedStudy):
-        text = (
-            "the answers of this study are there already, and a search would spare nothing: delete `search`"
-        )
+        text = "the answers of this study are there, and a search would spare nothing: delete `search`"
         found.append(Finding(("search",), "of_built_study", text))
     if study.rubrics and not found and not any(map(study.people_score, study.cells())):
         text = "`annotation` leaves people no cell to score; widen `annotation`"
@@ -114,7 +109,6 @@ def unfit_cells(study: Study) -> list[Finding]:
 __all__ = [
     "BUNDLED",
     "StudyCollection",
-    "find_study",
     "is_path",
     "name_in",
     "named_parts",
@@ -293,11 +287,7 @@ def named_parts(study: Study) -> list[tuple[str, str, str]]:
         (part, name, recipe.model_dump_json()) for part, named in parts for name, recipe in named.items()
     ]
     sets = [
-        (
-            "questions",
-            one.key,
-            canonical([str(one.path), *(one.meaning or [None])]),
-        )
+        ("questions", one.key, canonical([str(one.path), *(one.meaning or [None])]))
         for one in question_sets(study)
     ]
     return [("study", study.study, str(study.path)), *recipes, *sets]
@@ -318,10 +308,6 @@ def read_studies(paths: Iterable[Path]) -> StudyCollection:
         else:
             studies.append(study)
     return StudyCollection(studies)
-
-
-def find_study(name: str) -> Study:
-    return read_study(study_path(name))
 
 
 def study_path(name: str, also: Iterable[str] = ()) -> Path:

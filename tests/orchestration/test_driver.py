@@ -224,13 +224,13 @@ def test_killed_run_goes_on_and_its_dagster_run_is_closed(finished: Finished) ->
     """Two retrievers are new, and the run is killed between their answers."""
     script = (
         "import os, signal, sys\n"
-        "from rag_assay.evals.study.study_file import find_study\n"
+        "from rag_assay.evals.study.study_file import read_study, study_path\n"
         "from rag_assay.orchestration.driver import Driver\n"
         "from rag_assay.warehouse.paths import home\n"
         "def kill(label, done, of):\n"
         "    if label == 'answers' and done == 1:\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "Driver(find_study(sys.argv[1]), home(), kill).run()\n"
+        "Driver(read_study(study_path(sys.argv[1])), home(), kill).run()\n"
     )
     study = finished.edit("  words:", "  two: {bm25: {k: 2}}\n  three: {bm25: {k: 3}}\n  words:")
     process = subprocess.run(

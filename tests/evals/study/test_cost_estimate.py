@@ -12,7 +12,7 @@ from rag_assay.evals.generation.llm import Llm
 from rag_assay.evals.metrics import get_metric
 from rag_assay.evals.metrics.abstention import Abstention
 from rag_assay.evals.query_transforms.model_transform import ByModel
-from rag_assay.evals.study.cost_estimate import estimates, judging
+from rag_assay.evals.study.cost_estimate import estimates, of_cases
 from rag_assay.evals.study.registry import read_retriever_or_powerset
 from rag_assay.evals.study.run_plan import Cached, CallEstimate, CostRange, passed_caps, plan, total
 from rag_assay.evals.study.sections import StudyBudget
@@ -188,9 +188,7 @@ def test_a_part_without_a_model_makes_no_call() -> None:
 
 
 def test_what_a_judge_would_ask_is_bounded(tmp_path: Path) -> None:
-    assert judging("counting", CountingJudge(), 40, Cached(Home(tmp_path))) is None
-    row = judging("asking", AskingJudge(model=MINI, budget_usd=0.5), 40, Cached(Home(tmp_path)))
-    assert row is not None
+    row = of_cases("judging by asking", AskingJudge(model=MINI, budget_usd=0.5), 40, Cached(Home(tmp_path)))
     assert (row.what, row.calls, row.limit_usd, row.of_study) == ("judging by asking", (40, 80), 0.5, True)
     assert row.usd is not None
     assert 0 < row.usd.least < (row.usd.most or 0)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_assay.evals.study.study_file import BUNDLED, StudyCollection, find_study, read_studies, read_study
+from rag_assay.evals.study.study_file import BUNDLED, StudyCollection, read_studies, read_study, study_path
 from rag_assay.evals.study.study_names import study_files
 from rag_assay.warehouse.errors import InputError
 from tests.fakes.tiny import QUESTIONS, STUDY, write_study
@@ -213,13 +213,13 @@ def test_a_broken_file_is_left_out_of_the_book_with_a_warning(
 def test_a_study_is_found_by_name_and_by_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_study(tmp_path, name="file-of-another-name")
     monkeypatch.setenv("ASSAY_STUDIES", str(tmp_path))
-    assert find_study("tiny").path == path
-    assert find_study("file-of-another-name").study == "tiny"
-    assert find_study(str(path)).study == "tiny"
+    assert study_path("tiny") == path
+    assert study_path("file-of-another-name") == path
+    assert study_path(str(path)) == path
     with pytest.raises(InputError, match="there is no study 'tyni'"):
-        find_study("tyni")
+        study_path("tyni")
     with pytest.raises(InputError, match="there is no such file"):
-        find_study(str(tmp_path / "nix.yaml"))
+        read_study(study_path(str(tmp_path / "nix.yaml")))
 
 
 def test_the_bundled_studies_are_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
