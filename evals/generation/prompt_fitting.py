@@ -151,11 +151,7 @@ def _kept(text: str, fits: Callable[[int], bool]) -> int:
 
 
 def _most(most: int, fits: Callable[[int], bool]) -> int:
-    """Return the largest number up to ``most`` that fits, 0 being known to, by halving.
-
-    >>> _most(10, lambda n: n <= 7)
-    7
-    """
+    """Return the largest number up to ``most`` that fits, 0 being known to, by halving."""
     low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2

@@ -364,12 +364,7 @@ def _refuses_schemas(reply: Reply) -> bool:
 
 @dataclass(frozen=True)
 class ReplyForm:
-    """How one class of replies is asked for.
-
-    bounds: see `Gateway.structured`
-    check: raises ValueError for unusable replies
-    size: statements of a reply that takes a text apart; none stops a metric of ragas
-    """
+    """How one class of replies is asked for; check raises ValueError for unusable ones."""
 
     bounds: structured.Bounds
     max_tokens: int

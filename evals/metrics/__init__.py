@@ -51,10 +51,6 @@ _NAME = re.compile(r"^([a-z][a-z0-9_]*)(?:@(?:([1-9][0-9]{0,3})|([1-9][0-9]{0,6}
 
 
 def get_metric(name: str) -> Metric:
-    """
-    >>> get_metric("ndcg@10").name, get_metric("evidence_coverage@2000tokens").title
-    ('ndcg@10', 'Evidence coverage in 2,000 tokens')
-    """
     match = _NAME.match(name)
     stem, depth, tokens = match.groups() if match else ("", None, None)
     if tokens and stem in IN_TOKENS:
@@ -66,26 +62,14 @@ def get_metric(name: str) -> Metric:
 
 
 def has_depth(stem: str) -> bool:
-    """
-    >>> has_depth("ndcg"), has_depth("rouge_l")
-    (True, False)
-    """
     return issubclass(METRICS[stem], RetrievalMetric)
 
 
 def counts_passages(name: str) -> bool:
-    """
-    >>> counts_passages("evidence_coverage@5"), counts_passages("evidence_coverage@2000tokens")
-    (True, False)
-    """
     return name.rpartition("@")[2].isdecimal()
 
 
 def counts_tokens(name: str) -> bool:
-    """
-    >>> counts_tokens("evidence_coverage@5"), counts_tokens("evidence_coverage@2000tokens")
-    (False, True)
-    """
     return name.rpartition("@")[2].endswith("tokens") and "@" in name
 
 

@@ -52,13 +52,6 @@ class CitationPrecision(_OfCitations):
         return bool(question["gold"] != "none")
 
     def of(self, citations: Citations, gold: Gold) -> Score:
-        """
-        >>> from rag_assay.evals.metrics.contract import CitedSpan
-        >>> gold = Gold({"a": 1}, (Span("a", 10, 20),))
-        >>> right, wrong = CitedSpan(1, 0, Span("a", 15, 40)), CitedSpan(2, 0, Span("a", 20, 40))
-        >>> CitationPrecision().of(Citations(2, (right, wrong, right, CitedSpan(9, 1))), gold).value
-        0.3333333333333333
-        """
         named = {one.span for one in citations.cited if one.span is not None}
         nowhere = {one.marker for one in citations.cited if one.span is None}
         if not named and not nowhere:
@@ -78,13 +71,6 @@ class CitationRecall(_OfCitations):
         return bool(question["answerable"])
 
     def of(self, citations: Citations, gold: Gold) -> Score:
-        """
-        >>> from rag_assay.evals.metrics.contract import CitedSpan
-        >>> span = Span("a", 15, 40)
-        >>> cited = (CitedSpan(1, 0, span), CitedSpan(9, 1), CitedSpan(1, None, span))
-        >>> CitationRecall().of(Citations(2, cited), Gold({})).value  # the second cites nowhere
-        0.5
-        """
         sentences = {one.sentence for one in citations.cited if one.span is not None} - {None}
         return Score(Status.OK, len(sentences) / citations.sentences)
 

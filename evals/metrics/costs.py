@@ -20,12 +20,7 @@ PER = 1_000  # questions
 
 @dataclass(frozen=True)
 class RunningCost:
-    """What a cell costs; None: not known.
-
-    usd: US dollars for 1,000 questions, of models that write answers; 0 where all runs on this machine
-    p50, p95: seconds of retrieval and answer together, of the questions that have all of them
-    tokens: read and written by the generator for a question, the mean
-    """
+    """usd: for 1,000 questions; p50, p95: seconds; tokens: mean of a question; None: not known"""
 
     usd: float | None = None
     p50: float | None = None

@@ -25,10 +25,6 @@ eight languages in other scripts have 3.3 to 4.3.
 
 
 def equal_budget(language: str | None) -> int:
-    """
-    >>> equal_budget("en"), equal_budget(None), equal_budget("zh")
-    (2000, 2000, 750)
-    """
     return 750 if language in FEW_CHARACTERS else 2_000
 
 
@@ -93,11 +89,6 @@ class InTokens(RetrievalMetric):
         self.title = f"{self.label} in {tokens:,} tokens"
 
     def value(self, gold: Gold, hits: Sequence[Span]) -> float:
-        """
-        >>> hits = [Span("b", 0, 400), Span("a", 0, 400)]  # the evidence is in the second 100 tokens
-        >>> EvidenceCoverageInTokens(150).value(Gold({"a": 1}, (Span("a", 0, 100),)), hits)
-        0.5
-        """
         lengths = accumulate((hit.end - hit.start for hit in hits), initial=0)
         read = sum(before < self.tokens * CHARACTERS_A_TOKEN for before in lengths)
         return context_curve(gold, hits[:read]).at(self.tokens)

@@ -62,11 +62,6 @@ class TokenPrecision(TokenMetric):
     stem, label = "token_precision", "Token precision"
 
     def ratio(self, lengths: TokenOverlap) -> float:
-        """
-        >>> hits = [Span("a", 0, 14), Span("a", 12, 16)]  # 18 characters, 4 of them evidence
-        >>> round(TokenPrecision(5).value(Gold({"a": 1}, (Span("a", 10, 14),)), hits), 4)
-        0.2222
-        """
         return lengths.shared / lengths.passages if lengths.passages else 0.0
 
 
@@ -80,11 +75,6 @@ class TokenRecall(TokenMetric):
     stem, label = "token_recall", "Token recall"
 
     def ratio(self, lengths: TokenOverlap) -> float:
-        """
-        >>> evidence = (Span("a", 10, 20), Span("a", 15, 30))  # 20 characters
-        >>> TokenRecall(5).value(Gold({"a": 1}, evidence), [Span("a", 0, 18)])
-        0.4
-        """
         return lengths.of_wanted / lengths.wanted if lengths.wanted else 0.0
 
 
@@ -96,11 +86,6 @@ class TokenIou(TokenMetric):
     stem, label = "token_iou", "Token IoU"
 
     def ratio(self, lengths: TokenOverlap) -> float:
-        """
-        >>> gold = Gold({"a": 1}, (Span("a", 10, 20),))
-        >>> TokenIou(5).value(gold, [Span("a", 5, 15)])  # 10 to 15 of 5 to 20
-        0.3333333333333333
-        """
         either = lengths.passages + lengths.lacking
         return lengths.shared / either if either else 0.0
 
@@ -123,11 +108,7 @@ def overlap(gold: Gold, hits: Sequence[Span]) -> TokenOverlap:
 
 
 def merged(spans: Sequence[Span]) -> list[Span]:
-    """Return spans that do not overlap and hold the same characters.
-
-    >>> merged([Span("a", 5, 15), Span("b", 0, 3), Span("a", 0, 10)])
-    [Span(doc_id='a', start=0, end=15), Span(doc_id='b', start=0, end=3)]
-    """
+    """Return spans that do not overlap and hold the same characters."""
     found: list[Span] = []
     for span in sorted(spans):
         last = found[-1] if found else None

@@ -45,10 +45,6 @@ class QuestionCandidate:
 
 
 def normalize(text: str) -> str:
-    """
-    >>> normalize(" What is a\\u00a0Ferry? "), normalize("what is a ferry")
-    ('what is a ferry', 'what is a ferry')
-    """
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split()).rstrip("?.!:… ")
 
 

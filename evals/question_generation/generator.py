@@ -145,19 +145,11 @@ class FirstPlaces:
 
 
 def touches(place: Place, others: Iterable[Place]) -> bool:
-    """
-    >>> touches(("a", 0, 10), [("a", 9, 20)]), touches(("a", 0, 10), [("a", 10, 20), ("b", 0, 5)])
-    (True, False)
-    """
     document, start, end = place
     return any(document == doc and start < last and first < end for doc, first, last in others)
 
 
 def passages_in(doc_id: str, title: str, text: str, words: int = WORDS) -> list[TextPassage]:
-    """
-    >>> [passage.text for passage in passages_in("a", "", "one two three four five", words=2)]
-    ['one two', 'three four', 'five']
-    """
     spans = [found.span() for found in _WORD.finditer(text)]
     ends = [
         (part[0][0], part[-1][1]) for at in range(0, len(spans), words) if (part := spans[at : at + words])
@@ -192,10 +184,6 @@ class Near:
 
 
 def in_turn(kinds: Iterable[Sequence[QuestionCandidate]]) -> list[QuestionCandidate]:
-    """
-    >>> [str(one) for one in in_turn(["ab", "x"])]  # type: ignore[list-item]
-    ['a', 'x', 'b']
-    """
     return [one for one in chain.from_iterable(zip_longest(*kinds)) if one is not None]
 
 

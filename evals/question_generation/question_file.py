@@ -64,11 +64,6 @@ def write_questions(questions: GeneratedQuestions, study: Study, path: Path) -> 
 
 
 def counts(questions: GeneratedQuestions) -> str:
-    """
-    >>> from rag_assay.evals.question_generation.candidate import Tally
-    >>> counts(GeneratedQuestions([QuestionCandidate("title", "The ferry", "en", ())], Tally(), 1))
-    '1 title'
-    """
     found = by_kind(questions.questions)
     return ", ".join(f"{n} {kind}{'' if n == 1 else 's'}" for kind, n in sorted(found.items()))
 

@@ -166,10 +166,6 @@ def _generic(language: Language) -> tuple[frozenset[str], re.Pattern[str]]:
 
 
 def is_generic(text: str) -> bool:
-    """
-    >>> [is_generic(text) for text in ("Introduction", "Article 1", "3. Fazit", "Moorings")]
-    [True, True, True, False]
-    """
     plain = normalize(tidy_text(text))
     return any(plain in whole or pattern.fullmatch(plain) for whole, pattern in map(_generic, ("en", "de")))
 

@@ -23,13 +23,7 @@ _PLAIN = str | int | float | bool
 
 
 class RecordedSpan(NamedTuple):
-    """A span as a file has it.
-
-    parent: empty for a root
-    start, end: seconds since 1970
-    error: why it failed; None: it did not
-    attributes: flat: `retrieval.documents.0.document.id`
-    """
+    """A span as a file has it; parent: empty for a root; times: seconds since 1970"""
 
     trace: str
     id: str

@@ -177,10 +177,6 @@ def compatible(text: str) -> Folded:
 
 
 def readable(text: str) -> str:
-    """
-    >>> readable("The  „ﬁrst“\\nFähre\u00ad")
-    'the "first" fähre'
-    """
     plain = unicodedata.normalize("NFKC", text).translate(_SAME)
     return SPACE.sub(" ", plain).strip().casefold()
 
@@ -293,10 +289,6 @@ def find_quote(text: str, quote: str) -> tuple[int, int] | None:
 
 
 def places_of(text: str, quote: str) -> Iterator[tuple[int, int]]:
-    """
-    >>> list(places_of("noon and noon", "noon"))
-    [(0, 4), (9, 13)]
-    """
     composed = unicodedata.normalize("NFC", quote)  # a quote that was typed elsewhere may not be
     for fold in (canonical, compatible):
         words = SPACE.split(fold(composed)[0].strip())

@@ -224,11 +224,7 @@ def _functional() -> frozenset[str]:
 
 
 def _form(word: str) -> str:
-    """Return a crude stem.
-
-    >>> _form("stays"), _form("directives"), _form("2018"), _form("gas")
-    ('stay', 'direct', '2018', 'gas')
-    """
+    """Return a crude stem."""
     if not word.isalpha() or len(word) <= _SHORT:
         return word
     return word[:_STEM].rstrip("s")

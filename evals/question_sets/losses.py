@@ -47,11 +47,7 @@ Mask: TypeAlias = "npt.NDArray[np.bool_]"
 
 
 class Fate(NamedTuple):
-    """What became of one piece of evidence.
-
-    lost_at, step: None where nothing lost it
-    found_at: how many delivered passages hold all of it, from 1; None: they do not
-    """
+    """What became of one piece of evidence; found_at: how many delivered passages hold all of it"""
 
     lost_at: Loss | None
     step: str | None = None

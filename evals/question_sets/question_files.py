@@ -82,11 +82,7 @@ def _signs(text: str) -> list[str]:
 
 
 def is_empty(question: str) -> bool:
-    """Return whether a question holds no letter, digit or symbol, so that it cannot be asked.
-
-    >>> is_empty(" ?\u200b"), is_empty("何?"), is_empty("🦆")
-    (True, False, False)
-    """
+    """Return whether a question holds no letter, digit or symbol, so that it cannot be asked."""
     return not _signs(question)
 
 
@@ -278,16 +274,6 @@ def write_yaml(rows: Sequence[Mapping[str, Any]], path: Path, heading: str = "")
 
 
 def as_yaml(rows: Sequence[Mapping[str, Any]], heading: str = "") -> str:
-    """
-    >>> row = {"question_id": "a", "question_set": "s", "question": "Who, then: me?", "ground_truth": "- yes"}
-    >>> print(as_yaml([row | {"language": "en"}]), end="")
-    question_set: s
-    language: en
-    questions:
-    - id: a
-      question: 'Who, then: me?'
-      ground_truth: '- yes'
-    """
     sets = {row["question_set"] for row in rows}
     if len(sets) != 1:
         raise InputError(f"a question file holds one set of questions; these are of {len(sets)}")

@@ -211,10 +211,6 @@ class ChainSearcher(Searcher):
 
 
 def replaced(items: tuple[Item, ...], at: int, item: Item) -> tuple[Item, ...]:
-    """
-    >>> replaced((1, 2, 3), 1, 0)
-    (1, 0, 3)
-    """
     return (*items[:at], item, *items[at + 1 :])
 
 

@@ -20,11 +20,7 @@ class Spent:
 
     @property
     def busy(self) -> bool:
-        """Whether it was measured on a machine that was busy with something else: too long, then.
-
-        >>> Spent(0.010, 0.001).busy, Spent(0.040, 0.030).busy
-        (False, True)
-        """
+        """Whether it was measured on a machine that was busy with something else: too long, then."""
         return self.waited > BUSY * self.seconds
 
     def __add__(self, other: Spent) -> Spent:

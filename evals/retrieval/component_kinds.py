@@ -16,10 +16,6 @@ QUERY_TRANSFORMS: Registry[QueryTransform] = Registry("query_transforms", QueryT
 
 
 def list_as_chain(written: object) -> object:
-    """
-    >>> list_as_chain([{"bm25": {}}])
-    {'chain': {'steps': [{'bm25': {}}]}}
-    """
     return {"chain": {"steps": written}} if isinstance(written, list) else written
 
 

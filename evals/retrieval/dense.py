@@ -79,11 +79,7 @@ class Dense(IndexRetriever):
         return {name: value for name, value in named.items() if value is not None}
 
     def on(self, tuned: SearchParameters) -> SearchParameters:
-        """Return how an index is searched that was tuned to some parameters; the recall is that of those.
-
-        >>> Dense(nprobes=4).on(SearchParameters("hnsw", ef=100, nprobes=8, refine_factor=2))
-        SearchParameters(kind='hnsw', ef=100, nprobes=4, refine_factor=2, recall=1.0)
-        """
+        """Return how an index is searched that was tuned to some parameters; the recall is that of those."""
         strange = {name: value for name, value in self._said.items() if name not in KNOWN[tuned.kind]}
         if strange:
             what = {"exact": "has no approximate search", "ivf_pq": "has no graphs (`ivf_pq`)"}[tuned.kind]

@@ -157,10 +157,6 @@ class FuseSearcher(Searcher):
 
 
 def either(masks: Sequence[Mask | None]) -> Mask | None:
-    """
-    >>> either([np.array([True, False, False]), np.array([False, False, True])]).tolist()
-    [True, False, True]
-    """
     limiting = [mask for mask in masks if mask is not None]
     return np.logical_or.reduce(limiting) if limiting and len(limiting) == len(masks) else None
 

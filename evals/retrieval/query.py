@@ -79,10 +79,6 @@ class Removal(NamedTuple):
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """
-        >>> Removal.read("entities:club:FC: the first")
-        Removal(step='entities', kind='club', value='FC: the first')
-        """
         step, _, rest = text.strip().partition(":")
         kind, _, value = rest.partition(":")
         if step not in REMOVABLE:
@@ -133,14 +129,7 @@ class TraceStep(NamedTuple):
 
 
 class Note(NamedTuple):
-    """One remark on one question: why a filter was dropped, why a model's reply was not used.
-
-    kind: the name of the query transform
-    question: as it was asked, cut at 400 characters
-    status: relaxed | empty | not_a_date | unknown, or the `schemas.Status` of a model's call
-    reason: one sentence
-    raw: a reply that could not be used, cut at 4,000 characters; all of it is in the cache of calls
-    """
+    """One remark on one question; reason: one sentence; raw: a reply that could not be used, cut"""
 
     kind: str
     question: str
@@ -151,13 +140,7 @@ class Note(NamedTuple):
 
 @dataclass
 class Trace:
-    """What came of one question: candidates after each step, notes, and what was understood.
-
-    All candidates of a step are kept, so that where evidence was lost does not depend on how many are stored.
-
-    understood: `QueryInterpretation.fact` -> what was understood
-    allowed: rows that the filters allow, shape (chunks,); None: all
-    """
+    """What came of one question: all candidates of each step, notes, the rows allowed (None: all)."""
 
     steps: list[TraceStep] = field(default_factory=list)
     notes: dict[Note, None] = field(default_factory=dict)
@@ -182,12 +165,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class Entity:
-    """Something that a question names.
-
-    kind: date | keyword | club | season, or any type that a gazetteer or model tells
-    text: as the question says it
-    value: as the corpus says it: a keyword, or an ISO 8601 date
-    """
+    """Something that a question names; value: as the corpus says it, or an ISO 8601 date"""
 
     kind: str
     text: str

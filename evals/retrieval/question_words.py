@@ -42,22 +42,14 @@ def words(text: str) -> list[Word]:
 
 
 def language(text: str) -> Language:
-    """Return the language of a text, German or English, by its stop words; English where nothing tells.
-
-    >>> language("Wann fährt die Fähre?"), language("When does it leave?")
-    ('de', 'en')
-    """
+    """Return the language of a text, German or English, by its stop words; English where nothing tells."""
     plain = [word.text.casefold() for word in words(text)]
     german = sum(word in stop_words("de") for word in plain) + 2 * any(c in "äöüß" for c in text.casefold())
     return "de" if german > sum(word in stop_words("en") for word in plain) else "en"
 
 
 def content(text: str, *, once: bool = True) -> list[Word]:
-    """Return the words that are no stop words of the text's language, in their order.
-
-    >>> [word.text for word in content("When does the ferry leave the harbour?")]
-    ['ferry', 'leave', 'harbour']
-    """
+    """Return the words that are no stop words of the text's language, in their order."""
     stop = stop_words(language(text))
     found: dict[str, list[Word]] = {}
     for word in words(text):

@@ -56,11 +56,6 @@ def _model(index: OpenIndex, analyzer: Analyzer, title: int, parameters: Paramet
 
 
 def tokens_of_chunks(lexical: Lexical) -> list[list[str]]:
-    """
-    >>> from rag_assay.assets.indexing.lexical import lexical_of
-    >>> tokens_of_chunks(lexical_of(["the ferry and the quay", "", "noon"]))
-    [['and', 'ferry', 'quay', 'the', 'the'], [], ['noon']]
-    """
     found: list[list[str]] = [[] for _ in lexical.lengths]
     for word in lexical.words:
         for row, count in zip(*map(np.ndarray.tolist, lexical.postings(word)), strict=True):

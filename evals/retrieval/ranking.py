@@ -34,20 +34,12 @@ class Ranking:
         return len(self.rows)
 
     def take(self, positions: npt.NDArray[np.int64] | npt.NDArray[np.bool_] | slice) -> Ranking:
-        """
-        >>> Ranking(np.array([4, 2, 7]), np.array([3.0, 2.0, 1.0])).take(np.array([2, 0])).rows.tolist()
-        [7, 4]
-        """
         spans = None if self.spans is None else self.spans[positions]
         return Ranking(self.rows[positions], self.scores[positions], spans)
 
     @staticmethod
     def best(rows: Rows, scores: Scores, k: int) -> Ranking:
-        """Sort by falling score, ties by position (an index is sorted by chunk id), and keep the first k.
-
-        >>> Ranking.best(np.array([4, 2, 7]), np.array([1.0, 1.0, 3.0]), 2).rows.tolist()
-        [7, 2]
-        """
+        """Sort by falling score, ties by position (an index is sorted by chunk id), and keep the first k."""
         if len(rows) > 4 * k:  # sort only what can be among the first k, all ties of the last one included
             keep = scores >= lower_bound(scores, k)
             rows, scores = rows[keep], scores[keep]

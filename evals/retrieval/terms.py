@@ -37,12 +37,7 @@ ROUNDING = 1e-9  # more than the share of a score that the order of its sum chan
 
 
 class _Word(NamedTuple):
-    """A word of a query: it adds weight * saturation to the score of each chunk that holds it.
-
-    weight: of the query, times the idf
-    limit: weight * its largest saturation
-    rows: of the chunks that hold it, rising
-    """
+    """A word of a query, with its idf and the rows, rising, of the chunks that hold it."""
 
     number: int
     weight: float

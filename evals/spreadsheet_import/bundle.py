@@ -83,11 +83,6 @@ def imports_folder(home: Home, study: str) -> Path:
 
 
 def cell_key(study: str, row: Mapping[str, Any]) -> str:
-    """
-    >>> row = {"chunking": "c", "embedder": "e", "retriever": "r", "generator": "g", "replicate": 2}
-    >>> cell_key("s", row), cell_key("s", row | {"replicate": 1})
-    ('s.c.e.r.g.2', 's.c.e.r.g')
-    """
     name = ".".join([study, row["chunking"], row["embedder"], row["retriever"], row["generator"]])
     return name if row["replicate"] == 1 else f"{name}.{row['replicate']}"
 

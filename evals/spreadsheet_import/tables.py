@@ -176,10 +176,6 @@ def value_of(cell: Any) -> Any:
 
 
 def said(value: Any) -> str:
-    """
-    >>> said(128.0), said(["a", "b"]), said((508, 170)), said(" BM25 ")
-    ('128', "['a', 'b']", '(508, 170)', 'BM25')
-    """
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value).strip()
@@ -213,20 +209,12 @@ def _fitted(name: str, value: Any) -> str:
 
 
 def is_missing(value: Any) -> bool:
-    """
-    >>> [is_missing(one) for one in (None, " ", float("nan"), [], 0)]
-    [True, True, True, False, False]
-    """
     if isinstance(value, float):
         return math.isnan(value)
     return value is None or (isinstance(value, str) and not value.strip())
 
 
 def chosen(values: Mapping[str, str], value: Any) -> str | None:
-    """
-    >>> chosen({"(508,170)": "large"}, (508, 170)), chosen({"(508,170)": "large"}, (128, 42))
-    ('large', None)
-    """
     wanted = said(value)
     return next((name for words, name in values.items() if said(value_of(words)) == wanted), None)
 

@@ -10,10 +10,6 @@ MARK = "~"
 
 
 def whole_of(name: str) -> str:
-    """
-    >>> whole_of("demo~5006e3"), whole_of("demo")
-    ('demo', 'demo')
-    """
     return name.partition(MARK)[0]
 
 
@@ -26,10 +22,6 @@ class Layer:
 
     @property
     def options(self) -> str:
-        """
-        >>> Layer(("*.bm25.*",), "20").options
-        "--cells '*.bm25.*' --questions 20"
-        """
         cells = [f"--cells '{one}'" for one in self.cells]
         return " ".join([*cells, *([f"--questions {self.questions}"] if self.questions else [])])
 
@@ -79,12 +71,7 @@ def varying_axes(places: Iterable[Sequence[str | None]]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, order=True)
 class Cell:
-    """A combination of a study.
-
-    chunking, embedder, retriever: `-` of a generator that reads no ranking
-    sample: how many questions it is asked; None: all
-    replicate: from 1
-    """
+    """replicate: from 1; sample: how many questions it is asked, None: all; `-`: it reads no ranking"""
 
     study: str
     chunking: str
@@ -127,11 +114,6 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """
-        >>> cell = Cell("s", "t", "e", "r", "g")
-        >>> [one.key for one in cell.replicates(2)]
-        ['s.t.e.r.g', 's.t.e.r.g.2']
-        """
         return self.name if self.replicate == 1 else f"{self.name}.{self.replicate}"
 
     @property
@@ -151,8 +133,4 @@ class JudgedCell:
 
     @property
     def key(self) -> str:
-        """
-        >>> JudgedCell(Cell("s", "t", "e", "r", "g", replicate=2), "ragas").key
-        's.t.e.r.g.2.by.ragas'
-        """
         return f"{self.cell.key}.by.{self.judge}"

@@ -29,10 +29,6 @@ _JUDGED = re.compile(r"[a-z0-9][a-z0-9_+-]*\.\S+")
 
 
 def is_judged(name: str) -> bool:
-    """
-    >>> is_judged("ragas.faithfulness"), is_judged("ndcg@10")
-    (True, False)
-    """
     return _JUDGED.fullmatch(name) is not None
 
 
@@ -53,10 +49,6 @@ def judges_of(written: Any) -> dict[str, Judge | None] | None:
 
 
 def is_of_people(name: str) -> bool:
-    """
-    >>> is_of_people("people.points"), is_of_people("peoples.points"), is_of_people("people")
-    (True, False, False)
-    """
     return name.startswith(f"{PEOPLE}.")
 
 

@@ -39,10 +39,6 @@ def source_of_set(grid: Grid, key: str) -> str | None:
 
 
 def set_name(path: Path) -> str:
-    """
-    >>> set_name(Path("demo/Energy.questions.yaml")), set_name(Path("xquad.en.json.gz"))
-    ('energy', 'xquad-en')
-    """
     name = path.name.lower()
     return name.removesuffix(suffix_of(path)).removesuffix(".questions").replace(".", "-")
 

@@ -198,11 +198,6 @@ class Study(BuildHalf):
         return [one for cell in self.cells() for one in cell.replicates(self.times(cell))]
 
     def times(self, cell: Cell) -> int:
-        """
-        >>> cell = Cell("s", "t", "e", "r", NO_GENERATOR)
-        >>> Study.model_construct(replicates=3, generators={}).times(cell)
-        1
-        """
         found = self.generators.get(cell.generator)
         return 1 if found is None or not found.varies else self.replicates
 
@@ -283,11 +278,7 @@ class Study(BuildHalf):
         return self.restrict.get(part, sections.Restriction())
 
     def sampled(self, question_ids: list[str], size: int | None) -> list[str]:
-        """Draw ``size`` questions by the seed, in order; one more question moves at most one.
-
-        >>> Study.sampled(Study.model_construct(seed=7), ["a", "b", "c"], None)
-        ['a', 'b', 'c']
-        """
+        """Draw ``size`` questions by the seed, in order; one more question moves at most one."""
         if size is None or size >= len(question_ids):
             return question_ids
         drawn = set(sorted(question_ids, key=lambda question_id: digest([self.seed, question_id]))[:size])

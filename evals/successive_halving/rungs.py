@@ -169,10 +169,6 @@ def _apart(one: Cell, other: Cell) -> int:
 
 
 def combinations(cells: Sequence[Cell]) -> int:
-    """
-    >>> combinations([Cell("s", t, "e", r, "g") for t in ("t1", "t2") for r in ("r1", "r2")])
-    1
-    """
     several = sum(len({getattr(one, axis) for one in cells if one.has_axes}) > 1 for axis in AXES)
     return several * (several - 1) // 2
 
@@ -269,10 +265,6 @@ def rungs(order: Sequence[Sequence[str]], first: int, growth: float) -> list[lis
 
 
 def in_words(blocks: Sequence[Sequence[str]]) -> str:
-    """
-    >>> in_words([["a"], ["b"], ["c", "d"]])
-    '1, 2 and 4 questions'
-    """
     ends = [sum(map(len, blocks[: n + 1])) for n in range(len(blocks))]
     listed = ", ".join(map(str, ends[:-1]))
     return f"{listed} and {ends[-1]} questions" if listed else f"{ends[-1]} questions"

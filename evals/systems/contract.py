@@ -36,10 +36,7 @@ _WITHOUT_EFFECT = {"limits", "price"}
 
 
 class SystemReply(NamedTuple):
-    """What a system says to a question.
-
-    passages: best first; None: it does not tell what it read
-    """
+    """What a system says; passages: best first; None: it does not tell what it read"""
 
     text: str | None
     passages: tuple[GivenPassage, ...] | None

@@ -14,11 +14,7 @@ _INSIDE = ("metadata", "meta", "document", "node")
 
 
 class GivenPassage(NamedTuple):
-    """A passage as a system gives it.
-
-    text: empty: the system names a document, and means all of it
-    url, document: of the document, in the system's own words
-    """
+    """A passage in a system's own words; without text it means the whole document."""
 
     text: str = ""
     url: str | None = None

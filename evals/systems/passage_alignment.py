@@ -12,12 +12,7 @@ from rag_assay.evals.question_sets.evidence_resolution import DocumentMatch, Loo
 
 
 class AlignedPassage(NamedTuple):
-    """A passage, and how it was found.
-
-    passage: with the id of its document, and where in it; empty id: it is in no document
-    similarity: of its text to that place, 1 where it is there word for word; None: the text was not found in
-        the document that it names, or in any
-    """
+    """A passage; empty id: in no document; similarity to its place there; None: not found"""
 
     passage: Passage
     similarity: float | None
@@ -109,11 +104,7 @@ class PassageAligner:
 
 
 def _plain(url: str) -> str:
-    """Return a URL as it is compared: without a fragment, a `/` at its end, `./` and backslashes.
-
-    >>> _plain("https://x.example/a/#b"), _plain(".\\\\docs\\\\a.md")
-    ('https://x.example/a', 'docs/a.md')
-    """
+    """Return a URL as it is compared: without a fragment, a `/` at its end, `./` and backslashes."""
     return url.replace("\\", "/").partition("#")[0].removeprefix("./").rstrip("/")
 
 

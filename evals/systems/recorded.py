@@ -62,11 +62,7 @@ Key = tuple[str, ...]
 
 
 def key_of(question: str, conversation: Sequence[str]) -> Key:
-    """Return the key of a recorded answer: its questions in order, case and spaces normalised.
-
-    >>> key_of("Until  when?", ["What is a Ferry?", "A boat."])
-    ('what is a ferry?', 'until when?')
-    """
+    """Return the key of a recorded answer: its questions in order, case and spaces normalised."""
     return tuple(" ".join(one.split()).casefold() for one in (*conversation[0::2], question))
 
 

@@ -129,10 +129,6 @@ class Splitting(Strict):
         return self
 
     def hypotheses(self, text: str) -> list[str]:
-        r"""
-        >>> Splitting().hypotheses("Yes. The ferry sails at noon [1]. It calls at:\n- Skye\n- Mull\n\nEnjoy!")
-        ['Yes. The ferry sails at noon.', 'It calls at:\n- Skye\n- Mull\nEnjoy!']
-        """
         pieces: list[str] = []
         for block in blocks(without_markers(text)):
             pieces += self._listed(block) if isinstance(block, ListBlock) else self._sentences(block)
@@ -172,11 +168,7 @@ def _cut(text: str, longest: int) -> list[str]:
 
 
 def _joined(pieces: list[str], shortest: int) -> list[str]:
-    """Join each piece that is too short to the next one, or at the end to the one before.
-
-    >>> _joined(["Yes.", "It is.", "It sails at noon on Mondays.", "Bye."], 20)
-    ['Yes. It is. It sails at noon on Mondays. Bye.']
-    """
+    """Join each piece that is too short to the next one, or at the end to the one before."""
     found: list[str] = []
     held = ""
     for piece in pieces:

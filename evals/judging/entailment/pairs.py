@@ -228,12 +228,6 @@ def tag_facts(hypotheses: Sequence[Hypothesis], asking: EntailmentModel) -> list
 
 
 def score(of_hypotheses: Sequence[FactsReply], values: Mapping[Tag, float]) -> float:
-    """
-    >>> one, two = ([Fact(fact="f", explanation="", tag=tag) for tag in tags] for tags in (TAGS, TAGS[:1]))
-    >>> values = {"entailed": 1, "neutral": 0.5, "contradicted": 0}
-    >>> score([FactsReply(facts=one), FactsReply(facts=two)], values)
-    0.75
-    """
     means = [sum(values[one.tag] for one in of.facts) / len(of.facts) for of in of_hypotheses]
     return sum(means) / len(means)
 

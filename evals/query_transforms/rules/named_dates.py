@@ -247,11 +247,6 @@ def _patterns() -> list[tuple[str, re.Pattern[str]]]:
 
 
 def day_of(text: str | None) -> date | None:
-    """Return the day of an ISO 8601 date or time; None where there is none.
-
-    >>> day_of("2024-02-29T18:42:00+02:00"), day_of("2024")
-    (datetime.date(2024, 2, 29), None)
-    """
     try:
         return date.fromisoformat(text[:10]) if text else None
     except ValueError:

@@ -58,10 +58,7 @@ class DateWindow:
 
 
 class DatePosition(NamedTuple):
-    """Where a date stands in a question, how it is joined to what stands before it, and the window it sets.
-
-    of: "from", "of", "aus", "dated" before it: a noun before that is what is dated
-    """
+    """Where a date stands; of: "from", "aus" before it: a noun before that is dated"""
 
     start: int
     end: int

@@ -231,11 +231,6 @@ def prompt(name: Kind | Verdict) -> Template:
 
 
 def language_name(code: str | None) -> str:
-    """Return a language as the prompts name it.
-
-    >>> language_name("de"), language_name(None)
-    ('German', 'the language of the quoted text')
-    """
     return LANGUAGE_NAMES.get((code or "")[:2], "the language of the quoted text")
 
 

@@ -361,10 +361,6 @@ def _asked(draft: QuestionDraft) -> str:
 
 
 def shared_words(one: str, other: str) -> float:
-    """
-    >>> round(shared_words("Above nine Beaufort.", "It stays above nine Beaufort"), 2)
-    0.8
-    """
     left, right = _words(one), _words(other)
     shared = len(left & right)
     return 2 * shared / (len(left) + len(right)) if shared else 0.0
