@@ -232,7 +232,7 @@ def sheet_cells(folder: Path) -> list[SheetCell]:
 def cell_rows(folder: Path, place: Place) -> list[SheetRow]:
     files = [(path, _state(path)) for path in sheet_files(folder)]
     having = [(path, state) for path, state in files if place in _digests(path, *state)]
-    return list(dict.fromkeys(row for path, state in having for row in _held(path, *state).of(place)))
+    return list(dict.fromkeys(row for path, state in having for row in _said(path, state, place)))
 
 
 def cell_digest(folder: Path, place: Place) -> str:
@@ -282,26 +282,20 @@ def _check_once(names: pl.DataFrame, files: Sequence[Path]) -> None:
 
 @lru_cache(maxsize=_LOOKED_AT)
 def _digests(path: Path, *state: int) -> Mapping[Place, str]:
-    held = _held(path, *state)
-    return {place: digest(sorted(held.of(place), key=lambda row: row.question_id)) for place in held.places}
+    rows = {place: _said(path, state, place) for place in _held(path, *state)}
+    return {place: digest(sorted(those, key=lambda row: row.question_id)) for place, those in rows.items()}
 
 
-class _Held(NamedTuple):
-    rows: pl.DataFrame
-    places: Mapping[Place, pl.Series]
-
-    def of(self, place: Place) -> list[SheetRow]:
-        found = self.rows[self.places[place]].select(_SAID).iter_rows()
-        rows = (SheetRow(question, answer, tuple(contexts or ())) for question, answer, contexts in found)
-        return list(dict.fromkeys(rows))
+def _said(path: Path, state: tuple[int, ...], place: Place) -> list[SheetRow]:
+    found = _held(path, *state)[place].iter_rows()
+    rows = (SheetRow(question, answer, tuple(contexts or ())) for question, answer, contexts in found)
+    return list(dict.fromkeys(rows))
 
 
 @lru_cache(maxsize=_HELD)
-def _held(path: Path, *_state: int) -> _Held:
+def _held(path: Path, *_state: int) -> Mapping[tuple[Any, ...], pl.DataFrame]:
     rows = _read(path, [*_PLACE, *_SAID])
-    numbered = rows.select(_PLACE).with_row_index("row").group_by(_PLACE, maintain_order=True).agg("row")
-    places = {(one[0], one[1], one[2], one[3], one[4]): pl.Series(one[5]) for one in numbered.iter_rows()}
-    return _Held(rows, places)
+    return rows.partition_by(_PLACE, include_key=False, as_dict=True)
 
 
 def _state(path: Path) -> tuple[int, ...]:

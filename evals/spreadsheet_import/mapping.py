@@ -358,12 +358,6 @@ class Cells(Strict):
     def _takes_a_name(cls, value: Any) -> Any:
         return {"name": value} if isinstance(value, str) else value
 
-    def axes(self) -> Iterator[tuple[str, Axis]]:
-        for name in AXES:
-            axis = getattr(self, name)
-            if axis is not None:
-                yield name, axis
-
 
 class ScoreColumn(Strict):
     """A column of scores.
@@ -413,7 +407,7 @@ class SheetMapping(Strict):
         return list(dict.fromkeys([*named, *of_axes, *(one.column for one in self.scores.values())]))
 
     def axes(self) -> list[tuple[str, Axis]]:
-        return list(self.cell.axes()) if self.cell else []
+        return [(name, axis) for name in AXES if (axis := getattr(self.cell, name, None))]
 
     @property
     def digest(self) -> str:
