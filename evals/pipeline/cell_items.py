@@ -22,7 +22,7 @@ from rag_assay.evals.pipeline.passages import (
     headings_of,
     passage_of,
 )
-from rag_assay.evals.pipeline.stage_inputs import budget_of, read_questions
+from rag_assay.evals.pipeline.stage_inputs import budget_of, progress_of, read_questions
 from rag_assay.evals.rubrics.items import Item
 from rag_assay.evals.study.cells import NO_GENERATOR, Cell, JudgedCell
 from rag_assay.evals.study.grid import Grid
@@ -51,10 +51,7 @@ def judge_context(study: Study, judged: JudgedCell, work: BuildContext) -> Judge
     if limit is not None:
         budget = work.budgets.of((study.whole, "judge", judged.judge), limit, within=budget)
     resources = work.resource(RunResources)
-    where = f" ({cell.chunking}, {cell.retriever})" if cell.reads_ranking else ""
-
-    def progress(label: str, done: int, of: int) -> None:
-        work.progress(f"{label}{where}", done, of)
+    progress = progress_of(cell, work)
 
     def embed(texts: Sequence[str]) -> Matrix:
         label = "embedding for judges"

@@ -15,7 +15,7 @@ from rag_assay.assets.recipes.build_half import TOKENIZER
 from rag_assay.evals.generation.contract import GenerationContext, Generator, Request, Retrieve
 from rag_assay.evals.generation.gate import FittedThreshold, feature_values, fit_threshold
 from rag_assay.evals.pipeline.passages import passage_of
-from rag_assay.evals.pipeline.stage_inputs import budget_of, read_questions
+from rag_assay.evals.pipeline.stage_inputs import budget_of, progress_of, read_questions
 from rag_assay.evals.retrieval.ranking import Mask
 from rag_assay.evals.study.cells import Cell, whole_of
 from rag_assay.evals.study.study import Study
@@ -66,14 +66,8 @@ def generation_for(
     cell = asking.cell
     if asking.limit is not None:
         budget = work.budgets.of((whole_of(cell.study), cell.generator), asking.limit, within=budget)
-
-    where = f" ({cell.chunking}, {cell.retriever})" if cell.reads_ranking else ""
-
-    def progress(label: str, done: int, of: int) -> None:
-        work.progress(f"{label}{where}", done, of)
-
     generation = work.resource(RunResources).generation(
-        asking.embedder, asking.tokenizer, budget, asking.seed, cell.replicate - 1, progress
+        asking.embedder, asking.tokenizer, budget, asking.seed, cell.replicate - 1, progress_of(cell, work)
     )
     return replace(generation, purpose=Purpose("answers", cell.study, cell.key), retrieve=retrieve)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 import polars as pl
@@ -30,6 +31,11 @@ class GridStage(Stage):
 
 def budget_of(study: Study, work: BuildContext) -> Budget:
     return work.budgets.of(study.whole, study.budget.caps if study.budget else None)
+
+
+def progress_of(cell: Cell, work: BuildContext) -> Callable[[str, int, int], None]:
+    where = f" ({cell.chunking}, {cell.retriever})" if cell.reads_ranking else ""
+    return lambda label, done, of: work.progress(f"{label}{where}", done, of)
 
 
 def read_questions(artifacts: list[Artifact], work: BuildContext) -> pl.DataFrame:

@@ -142,6 +142,11 @@ class HttpSystem(CalledSystem):
             found._sent = _sent_with(written[cls.address_field], written.get("headers") or {})
         return found
 
+    @property
+    def address(self) -> str:
+        address: str = getattr(self, self.address_field)
+        return address
+
     def meaning(self) -> dict[str, JsonValue]:
         return {**super().meaning(), **self._public}
 
@@ -217,10 +222,6 @@ class Http(HttpSystem):
         return self.url
 
     @property
-    def address(self) -> str:
-        return self.url
-
-    @property
     def has_answers(self) -> bool:
         return self.selected_answer is not None or self._reads_by_name
 
@@ -270,10 +271,6 @@ class OpenAi(HttpSystem):
     @property
     def target(self) -> str:
         return self.model
-
-    @property
-    def address(self) -> str:
-        return self.api_base
 
     def request(self, values: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         body = {**self.options, "model": self.model, "messages": values["messages"]}
