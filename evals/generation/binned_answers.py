@@ -40,12 +40,6 @@ def context_sentences(passages: Sequence[Passage]) -> list[Sentence]:
 
     What lies between two passages is not there, so a sentence ends with a passage that no other continues. A
     passage without a document, or whose text is not as long as its offsets say, stands for itself.
-
-    >>> first, second = "It leaves at noon. It calls", "It calls at the island. Then"
-    >>> found = context_sentences([Passage(second, document="a", start=19, end=47),
-    ...                            Passage(first, document="a", start=0, end=27)])
-    >>> [(one.place, one.text) for one in found]
-    [(1, 'It leaves at noon. '), (0, 'It calls at the island. '), (0, 'Then')]
     """
     # A line feed between two chunks would change the prompts whose answers are stored.
     found = passage_stretches(passages, keep_lines=False)
@@ -128,9 +122,6 @@ def balance_bins(
 
     leads: tokens of the frame of its passage, which is repeated wherever a bin or another passage begins
     limit: tokens of a bin; only a sentence that is longer than that alone passes it
-
-    >>> balance_bins([5, 5, 5, 5, 1], [0] * 5, [0] * 5, limit=15)
-    [(0, 2), (2, 5)]
     """
     n = len(tokens)
     opens = [at == 0 or places[at] != places[at - 1] for at in range(n)]

@@ -31,12 +31,6 @@ def recent_turns(conversation: Sequence[str], limit: int, count: Count) -> Histo
     alone is too long: the question tells what was talked of.
 
     conversation: question and answer by turns, oldest first; the last question may have no answer
-
-    >>> def words(texts):
-    ...     return [len(text.split()) for text in texts]
-    >>> said = ("Who won?", "Ann Lee won.", "When?", "In May. " * 9, "Where?", "In Rome.")
-    >>> recent_turns(said, 5, words)
-    History(turns=('When?', '', 'Where?', 'In Rome.'), left_out=3)
     """
     sizes = count(conversation) if conversation else []
     room = limit

@@ -127,6 +127,10 @@ def reply_schema(names: Sequence[str], grades: int | None, *, together: bool) ->
 
 
 def verdicts_in(found: BaseModel, names: Sequence[str], grades: int | None) -> dict[str, CriterionVerdict]:
+    """
+    >>> verdicts_in(Grade(reason="Nearly.", grade=4), ["detail"], 5)
+    {'detail': CriterionVerdict(value=0.75, word='4 of 5', reason='Nearly.')}
+    """
     listed = found.verdicts if isinstance(found, Grades | Mets) else [found]
     by_name = [getattr(one, "criterion", name) for one, name in zip(listed, names, strict=True)]
     return {name: _verdict(one, grades) for name, one in zip(by_name, listed, strict=True)}

@@ -25,6 +25,10 @@ eight languages in other scripts have 3.3 to 4.3.
 
 
 def equal_budget(language: str | None) -> int:
+    """
+    >>> equal_budget("en"), equal_budget(None), equal_budget("zh")
+    (2000, 2000, 750)
+    """
     return 750 if language in FEW_CHARACTERS else 2_000
 
 

@@ -159,6 +159,10 @@ def standalone(
 
 
 def own_words(text: str) -> str:
+    """
+    >>> own_words("And how old is he? (Zechenau, coaches)"), own_words("Who won the league in 2022/23?")
+    ('How old is he?', 'Who won the league in 2022/23?')
+    """
     rest = OPENERS.sub("", _CARRIED.sub("", text)).strip(" ,:;–-")
     return f"{rest[:1].upper()}{rest[1:]}" if words(rest) else text
 

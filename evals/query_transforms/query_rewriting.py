@@ -32,6 +32,10 @@ def _auxiliary() -> re.Pattern[str]:
 
 
 def keyword_form(text: str) -> str:
+    """
+    >>> keyword_form("When does the ferry leave the harbour?")
+    'ferry leave harbour'
+    """
     return " ".join(word.text for word in content(text, once=False))
 
 

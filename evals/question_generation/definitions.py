@@ -109,5 +109,10 @@ def is_term(term: str, language: Language, *, sure: bool = False) -> bool:
 
 
 def _inside(term: str) -> str:
+    """Return a term as it stands within a sentence: its article in small letters.
+
+    >>> _inside("The Harbour Office"), _inside("Berths")
+    ('the Harbour Office', 'Berths')
+    """
     article = _ARTICLES.match(term)
     return term[0].lower() + term[1:] if article else term

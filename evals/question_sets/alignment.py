@@ -202,12 +202,7 @@ class Alignment(NamedTuple):
 
 
 def most_similar(document: WordedText, quote: str, least: float = SIMILAR) -> Alignment | None:
-    """Return the stretch of a document most similar to ``quote``, in whole words; None below ``least``.
-
-    >>> document = WordedText("Well: the ferry leaves the harbor at noon. Then")
-    >>> most_similar(document, "The ferry leaves the harbour at noon")
-    Alignment(start=6, end=41, similarity=0.986)
-    """
+    """Return the stretch of a document most similar to ``quote``, in whole words; None below ``least``."""
     words = plain_words(quote)
     if not words or len(quote) > LONGEST:
         return None
@@ -281,9 +276,6 @@ def find_quote(text: str, quote: str) -> tuple[int, int] | None:
     White space, the style of quotation marks and dashes, and signs that no reader sees (soft hyphens) do not
     count. A quote that is not there is looked for once more with ligatures, superscripts and their like as
     the plain letters and digits that they stand for (Unicode's form NFKC).
-
-    >>> find_quote("A  b\\nc", "b c")
-    (3, 6)
     """
     return next(places_of(text, quote), None)
 

@@ -80,7 +80,11 @@ def similar_evidence(rows: Sequence[Row]) -> list[str]:
 
 
 def in_words(similarity: float) -> str:
-    """Cut off, not rounded: what is not exact is never 1.00."""
+    """Cut off, not rounded: what is not exact is never 1.00.
+
+    >>> in_words(0.999), in_words(0.9)
+    ('0.99', '0.90')
+    """
     return f"{math.floor(similarity * 100 + 1e-9) / 100:.2f}"
 
 

@@ -34,6 +34,10 @@ AXES_TOLD = ("chunking", "embedder", "retriever", "generator")
 
 
 def plain_name(name: str) -> str:
+    """
+    >>> plain_name(" Retrieve_Methods"), plain_name("userInput")
+    ('retrieve methods', 'user input')
+    """
     parted = re.sub(r"(?<=[a-zß-ÿ])(?=[A-Z])", " ", name)
     return " ".join(re.sub(r"[_\-/:]+", " ", fold_name(parted)).split())
 

@@ -49,6 +49,10 @@ def judges_of(written: Any) -> dict[str, Judge | None] | None:
 
 
 def is_of_people(name: str) -> bool:
+    """
+    >>> is_of_people("people.points"), is_of_people("peoples.points"), is_of_people("people")
+    (True, False, False)
+    """
     return name.startswith(f"{PEOPLE}.")
 
 

@@ -32,14 +32,7 @@ class UnreadableError(ValueError):
 
 
 def read_passages(given: object) -> tuple[GivenPassage, ...]:
-    """Read texts, mappings, or documents of LangChain, LlamaIndex and Haystack; raises UnreadableError.
-
-    >>> read_passages(["At noon.", {"page_content": "On the quay.", "metadata": {"source": "a.md"}}])[1].url
-    'a.md'
-
-    Raises:
-        UnreadableError: something is none of these.
-    """
+    """Read texts, mappings, or documents of LangChain, LlamaIndex and Haystack; raises UnreadableError."""
     if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
         given = [given]
     return tuple(read_passage(one) for one in given)

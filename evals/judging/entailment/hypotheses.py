@@ -168,7 +168,11 @@ def _cut(text: str, longest: int) -> list[str]:
 
 
 def _joined(pieces: list[str], shortest: int) -> list[str]:
-    """Join each piece that is too short to the next one, or at the end to the one before."""
+    """Join each piece that is too short to the next one, or at the end to the one before.
+
+    >>> _joined(["Yes.", "It is.", "It sails at noon on Mondays.", "Bye."], 20)
+    ['Yes. It is. It sails at noon on Mondays. Bye.']
+    """
     found: list[str] = []
     held = ""
     for piece in pieces:

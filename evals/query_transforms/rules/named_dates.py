@@ -247,6 +247,11 @@ def _patterns() -> list[tuple[str, re.Pattern[str]]]:
 
 
 def day_of(text: str | None) -> date | None:
+    """Return the day of an ISO 8601 date or time; None where there is none.
+
+    >>> day_of("2024-02-29T18:42:00+02:00"), day_of("2024")
+    (datetime.date(2024, 2, 29), None)
+    """
     try:
         return date.fromisoformat(text[:10]) if text else None
     except ValueError:
@@ -257,11 +262,6 @@ def find_dates(text: str, asked_at: str | None = None) -> list[Dated]:
     """Return the dates of a text in their order; stretches of the text do not overlap.
 
     A day or month without its year, and words such as "yesterday", are read against ``asked_at``.
-
-    >>> [(d.kind, str(d.first), str(d.last)) for d in find_dates("im April 2023 und 2021/22")]
-    [('month', '2023-04-01', '2023-04-30'), ('season', '2021-07-01', '2022-06-30')]
-    >>> find_dates("on 31 February 2023")[0].reason
-    '31 February 2023 is not a date'
     """
     text = text[:MAX_READ]
     base = day_of(asked_at)

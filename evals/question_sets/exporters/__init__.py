@@ -59,6 +59,10 @@ def _note_beir(export: QuestionExport, left: list[Row], kept: list[Row]) -> None
 
 
 def document_id(url: str) -> str:
+    """
+    >>> document_id("beir:d1"), document_id("a\\tb.md")
+    ('d1', 'a%09b.md')
+    """
     plain = url.removeprefix(PREFIX)
     return plain.replace("\t", "%09").replace("\n", "%0A").replace("\r", "%0D")
 
