@@ -30,15 +30,7 @@ from rag_assay.evals.reporting import page as page_file
 from rag_assay.evals.reporting import view as view_file
 from rag_assay.evals.reporting.contexts import curves_of
 from rag_assay.evals.reporting.data import ReportData
-from rag_assay.evals.reporting.journey_rows import (
-    TAKEN,
-    JourneyRows,
-    cut,
-    merged,
-    stored_ended,
-    stored_hits,
-    stored_lost,
-)
+from rag_assay.evals.reporting.journey_rows import TAKEN, JourneyRows, cut, merged, ranking_rows
 from rag_assay.evals.reporting.page import folders_of, write_report
 from rag_assay.evals.reporting.stored_rows import (
     stored_answers,
@@ -115,14 +107,14 @@ def _read(study: Made, home: Home) -> ReportData:
         read("contexts", lambda: curves_of(connection, study.rankings, golds))
         with _timed("    journeys"):
             rankings = {one["cell"]: ranking_of(one) for one in study.cells}
-            hits = stored_hits(connection, [*study.rankings])
+            hits, ended, lost = ranking_rows(connection, [*study.rankings])
             spans = merged(hits)
             journey = JourneyRows(
                 rankings,
                 hits,
-                stored_ended(connection, [*study.rankings]),
+                ended,
                 pl.DataFrame(schema=TAKEN),
-                stored_lost(connection, [*study.rankings]),
+                lost,
                 cut(study.documents, spans),
                 study.documents.select("doc_id", pl.lit("made up").alias("source"), "url", "title"),
             )

@@ -99,9 +99,7 @@ def journey_rows(
     known = [grid.cells[key] for key in cells if key in grid.cells]
     rankings = {cell.key: cell.ranking for cell in known if cell.reads_ranking}
     names = sorted(set(rankings.values()))
-    hits, ended, lost = (
-        select_rows(connection, *only_question(sql, [names], question), schema) for sql, schema in _STORED
-    )
+    hits, ended, lost = ranking_rows(connection, names, question)
     others, texts = _of_contexts(store, [cell.key for cell in known if cell.has_contexts], question)
     spans = merged(pl.concat([hits, others.filter(~pl.col("doc_id").is_in(texts["doc_id"].implode()))]))
     documents, passages = _documents(study, store, spans, evidence_documents(questions))
@@ -116,17 +114,22 @@ def journey_rows(
     )
 
 
-_STORED: tuple[tuple[str, Schema], ...] = (
-    (f"SELECT * FROM current_hits WHERE list_contains(?, ranking) AND rank <= {HITS_SHOWN}", OF_HITS),  # noqa: S608
-    (
+def ranking_rows(
+    connection: duckdb.DuckDBPyConnection, rankings: list[str], question: str | None = None
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """Return hits, questions on which rankings failed, and losses."""
+    hits = f"SELECT * FROM current_hits WHERE list_contains(?, ranking) AND rank <= {HITS_SHOWN}"  # noqa: S608
+    ended = (
         "SELECT p.key AS ranking, r.question_id, r.status, r.reason FROM ranked r JOIN pointers p "
         "ON p.stage = 'rankings' AND p.artifact_id = r.artifact_id "
-        "WHERE list_contains(?, p.key) AND r.status <> 'ok'",
-        ENDED,
-    ),
-    ("SELECT * FROM current_losses WHERE list_contains(?, ranking)", LOST),
-)
-"""What is read of rankings: hits, questions on which they failed, losses."""
+        "WHERE list_contains(?, p.key) AND r.status <> 'ok'"
+    )
+    lost = "SELECT * FROM current_losses WHERE list_contains(?, ranking)"
+
+    def read(sql: str, schema: Schema) -> pl.DataFrame:
+        return select_rows(connection, *only_question(sql, [rankings], question), schema)
+
+    return read(hits, OF_HITS), read(ended, ENDED), read(lost, LOST)
 
 
 def evidence_documents(questions: pl.DataFrame) -> set[str]:

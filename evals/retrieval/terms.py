@@ -47,7 +47,10 @@ class _Word(NamedTuple):
 
 @dataclass
 class Bm25Scores:
-    """BM25 by sparse postings, as rank-bm25 0.2.2 but for `lower_bounded`; norms: 1 - b + b * length / mean"""
+    """BM25 by sparse postings, as rank-bm25 0.2.2 but for `lower_bounded`.
+
+    norms: 1 - b + b * length / mean
+    """
 
     lexical: Lexical
     parameters: Parameters
