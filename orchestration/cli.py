@@ -45,10 +45,10 @@ COMMANDS: dict[str, dict[str, tuple[str, list[str]]]] = {
         "verdict": ("report.verdict", ["assay verdict demo"]),
         "show": ("show.show", ["assay show demo blog-01"]),
         "documents": (
-            "documents.documents",
+            "show.documents",
             ["assay documents demo", "assay documents docs --lost"],
         ),
-        "diff": ("changes.diff", ["assay diff demo@1 demo"]),
+        "diff": ("show.diff", ["assay diff demo@1 demo"]),
     },
     "Ask and ship": {
         "ask": ("ask.ask", ["assay ask demo blog-01", 'assay ask demo "What does a berth cost?"']),

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -47,13 +46,6 @@ def _read(file: Path) -> list[str]:
         if not isinstance(turn, str):
             raise InputError(f"{marked.at((place,))}: turn {place + 1} is not text; put it into quotes")
     return list(marked.data)
-
-
-class AnswerFormat(StrEnum):
-    """How an answer is written."""
-
-    text = "text"
-    json = "json"
 
 
 @plainly
@@ -97,7 +89,7 @@ def ask(  # noqa: PLR0913, PLR0917 - the options of a command
             help="Ignore what was understood of the question, as in time_frame, entities:club; repeatable.",
         ),
     ] = None,
-    form: Annotated[AnswerFormat, typer.Option("--format", help="Output format.")] = AnswerFormat.text,
+    form: Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")] = "text",
 ) -> None:
     """Ask one question: show the passages found, the answer and its sources."""
     from rag_assay.assets.engine.stage import BuildContext
@@ -116,8 +108,8 @@ def ask(  # noqa: PLR0913, PLR0917 - the options of a command
     _show(results, found, form)
 
 
-def _show(results: list[PipelineResult], study: Study, form: AnswerFormat) -> None:
-    if form is AnswerFormat.json:
+def _show(results: list[PipelineResult], study: Study, form: str) -> None:
+    if form == "json":
         from rag_assay.evals.pipeline.pipeline import record_of
 
         print(json.dumps([record_of(one) for one in results], ensure_ascii=False, indent=2))

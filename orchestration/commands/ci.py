@@ -1,12 +1,14 @@
-"""What a server for continuous integration reads of a run: JUnit XML, GitHub annotations and summary."""
+"""What continuous integration gets of a run: JUnit XML; GitHub's annotations, summary and comment."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rag_assay.assets.engine.builder import checks_of
 from rag_assay.evals.reporting.ci_formats import JUnitCase, Suite, WorkflowAnnotation, junit_xml
@@ -23,14 +25,21 @@ from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.yaml_positions import MarkedYaml, Place, load
 
 if TYPE_CHECKING:
+    import httpx
+
     from rag_assay.assets.engine.stage import Check
+    from rag_assay.evals.reporting.changes.results import HistoryEntry
     from rag_assay.evals.reporting.data import ReportData
     from rag_assay.evals.reporting.thresholds import GateResult
     from rag_assay.evals.study.study import Study
     from rag_assay.orchestration.run_report import RunReport, StageReport
     from rag_assay.warehouse.paths import Home
 
-ROWS = 10  # cells in the summary
+CELLS = 10  # in the summary
+LONGEST = 60_000  # characters of a comment; GitHub takes 65,536
+ROWS = 20  # of each table of a comment
+TIMEOUT = 20.0  # seconds
+PAGE = 100  # comments that are read at once
 Level = Literal["error", "warning", "notice"]
 SUMMARY = "GITHUB_STEP_SUMMARY"
 _SECTIONS = (
@@ -39,6 +48,44 @@ _SECTIONS = (
     "embedders",
     "chunkings",
 )  # the first that a key names
+
+
+@dataclass
+class CiOutputs:
+    """What a run writes for a server for continuous integration.
+
+    commented: the pull request that is commented on
+    before: the last result before the run
+    """
+
+    junit: Path | None
+    github: bool
+    commented: PullRequest | None
+    before: HistoryEntry | None = None
+
+    def write(
+        self,
+        study: Study,
+        home: Home,
+        report: RunReport,
+        gates: Sequence[GateResult],
+        data: ReportData | None,
+    ) -> None:
+        if self.junit:
+            now = datetime.now(UTC).replace(tzinfo=None).isoformat(timespec="seconds")
+            suites = suites_of(study, report, gates, home)
+            with atomic_write(self.junit) as temporary:
+                temporary.write_text(junit_xml(study.study, suites, now) + "\n", encoding="utf-8")
+        text = summary(study, report, gates, data)
+        if self.github:
+            for one in annotations_of(study, report, gates, home):
+                say(one.command)  # to stderr, which the runner reads too
+            if place := os.environ.get(SUMMARY):
+                with Path(place).open("a", encoding="utf-8") as file:
+                    file.write(text)
+        if self.commented:
+            changes = changes_since(self.before, home, study.study)
+            self.commented.comment(f"<!-- rag-assay: {study.study} -->", f"{text}\n{changes}\n")
 
 
 def suites_of(study: Study, report: RunReport, gates: Sequence[GateResult], home: Home) -> list[Suite]:
@@ -76,13 +123,6 @@ def _stage_suite(stage: StageReport) -> Suite:
         else:
             cases.append(JUnitCase(key))
     return Suite(stage.stage, tuple(cases), stage.seconds)
-
-
-def write_junit(path: Path, study: Study, suites: Sequence[Suite]) -> None:
-    """Write suites to a file, at once or not at all."""
-    now = datetime.now(UTC).replace(tzinfo=None).isoformat(timespec="seconds")
-    with atomic_write(path) as temporary:
-        temporary.write_text(junit_xml(study.study, suites, now) + "\n", encoding="utf-8")
 
 
 def annotations_of(
@@ -188,15 +228,118 @@ def _board(data: ReportData) -> str:
             interval(entry.result.low, entry.result.high, metric.unit),
             words(entry.result.standing) if entry.result.standing else "",
         ]
-        for entry in entries(data, main_subset(data))[:ROWS]
+        for entry in entries(data, main_subset(data))[:CELLS]
     ]
     return markdown_table(["rank", "cell", metric.heading, "95 % interval", "against the leader"], found)
 
 
-def tell_github(annotations: Sequence[WorkflowAnnotation], text: str) -> None:
-    """Print annotations to stderr, which the runner reads too, and add the summary to that of the step."""
-    for one in annotations:
-        say(one.command)
-    if place := os.environ.get(SUMMARY):
-        with Path(place).open("a", encoding="utf-8") as file:
-            file.write(text)
+@dataclass(frozen=True)
+class PullRequest:
+    """A pull request, to which comments can be written.
+
+    api: address of GitHub's API
+    repository: as in OWNER/NAME
+    """
+
+    api: str
+    repository: str
+    number: int
+    token: str = field(repr=False)
+
+    def comment(self, mark: str, text: str) -> None:
+        """Write a comment, or replace the bot's that begins with the same mark; a failure is a warning."""
+        import httpx
+
+        from rag_assay.warehouse.inference.egress import Destination, guard_client, only_to, origin
+        from rag_assay.warehouse.inference.http_limits import limit
+
+        headers = {"Authorization": f"Bearer {self.token}", "Accept": "application/vnd.github+json"}
+        body = {"body": f"{mark}\n{_cut(text)}"}
+        issue = f"/repos/{self.repository}/issues"
+        try:
+            opened = httpx.Client(base_url=self.api, headers=headers, timeout=TIMEOUT)
+            with only_to(Destination(frozenset({origin(self.api)}))), guard_client(limit(opened)) as client:
+                known = _comment_of(client, f"{issue}/{self.number}/comments", mark)
+                if known is None:
+                    reply = client.post(f"{issue}/{self.number}/comments", json=body)
+                else:
+                    reply = client.patch(f"{issue}/comments/{known}", json=body)
+                reply.raise_for_status()
+        except httpx.HTTPStatusError as error:
+            code = error.response.status_code
+            hint = "; the job needs `permissions: {pull-requests: write}`" if code in {401, 403, 404} else ""
+            say(f"warning: no comment on pull request {self.number}: GitHub answered {code}{hint}")
+        except (httpx.HTTPError, ValueError, TypeError, KeyError, AttributeError) as error:
+            say(f"warning: no comment on pull request {self.number}: {type(error).__name__} at {self.api}")
+
+
+def _comment_of(client: httpx.Client, url: str, mark: str) -> int | None:
+    page = 1
+    while True:
+        reply = client.get(url, params={"per_page": PAGE, "page": page})
+        reply.raise_for_status()
+        found: list[dict[str, Any]] = reply.json()
+        for one in found:  # what people write may begin with the mark, too
+            author = one["user"] or {}  # null: the account is gone
+            if (one["body"] or "").startswith(mark) and author.get("type") == "Bot":
+                return int(one["id"])
+        if len(found) < PAGE:
+            return None
+        page += 1
+
+
+def _cut(text: str) -> str:
+    """Keep whole lines of a text that is too long."""
+    if len(text) <= LONGEST:
+        return text
+    return text[: text.rindex("\n", 0, LONGEST)] + "\n\n(cut; the report is complete)\n"
+
+
+def pull_request() -> PullRequest | None:
+    """Return the pull request of this run of GitHub Actions; None: it has none.
+
+    Raises:
+        InputError: the environment is not that of GitHub Actions, or there is no token.
+    """
+    names = ("GITHUB_REPOSITORY", "GITHUB_EVENT_PATH", "GITHUB_TOKEN")
+    values = [os.environ.get(name, "") for name in names]
+    if missing := [name for name, value in zip(names, values, strict=True) if not value]:
+        hint = (
+            "; give the step `env: {GITHUB_TOKEN: ${{ github.token }}}`"
+            if missing == ["GITHUB_TOKEN"]
+            else ""
+        )
+        raise InputError(f"--comment works in GitHub Actions, but {missing[0]} is not set{hint}")
+    repository, event, token = values
+    try:
+        found = json.loads(Path(event).read_text(encoding="utf-8")).get("pull_request")
+        number = int(found["number"]) if found else None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise InputError(f"--comment: GITHUB_EVENT_PATH: {event} is not a GitHub event") from error
+    if number is None:
+        say("This run belongs to no pull request: nothing is commented on.")
+        return None
+    return PullRequest(
+        os.environ.get("GITHUB_API_URL") or "https://api.github.com", repository, number, token
+    )
+
+
+def last_result(home: Home, study: str) -> HistoryEntry | None:
+    from rag_assay.evals.reporting.changes.results import entries_of
+
+    found = entries_of(home, study)
+    return found[-1] if found else None
+
+
+def changes_since(before: HistoryEntry | None, home: Home, study: str) -> str:
+    """Return what differs between a result and the last one, in Markdown."""
+    from rag_assay.evals.reporting.changes.diff import diff
+    from rag_assay.evals.reporting.changes.diff_page import diff_page
+    from rag_assay.evals.reporting.changes.pages import truncate_page
+    from rag_assay.evals.reporting.markdown import render_page
+
+    after = last_result(home, study)
+    if before is None or after is None:
+        return "There is no earlier result to compare with."
+    page = diff_page(diff(before, after, ArtifactStore(home)))
+    return render_page(truncate_page(page, ROWS, f"`assay diff {before.name} {after.name}`"))

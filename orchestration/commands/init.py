@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import os
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from rag_assay.orchestration.commands.study_arguments import home_to_look_at, prepare_home
 from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, plainly, say
-
-
-class QuestionFileContent(StrEnum):
-    """What `assay init` puts into the question file."""
-
-    made = "made"
-    template = "template"
 
 
 @plainly
@@ -30,9 +22,9 @@ def init(
     ),
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
     questions: Annotated[
-        QuestionFileContent,
+        Literal["made", "template"],
         typer.Option(help="Make questions from the documents, or write a template to fill in."),
-    ] = QuestionFileContent.made,
+    ] = "made",
 ) -> int:
     """Write a study file for a folder or website, and questions made from its documents."""
     from rag_assay.evals.study.run_studies import note, taken_names
@@ -54,9 +46,9 @@ def init(
     if len(written) == 1:
         say(f"It has questions of its own; now: assay check {output}")
         return DONE
-    if questions is QuestionFileContent.made and not fill_in(output, written[1]):
+    if questions == "made" and not fill_in(output, written[1]):
         return FAILED
-    if questions is QuestionFileContent.template:
+    if questions == "template":
         say(f"Now write questions into the question file, then: assay check {output}")
     return DONE
 

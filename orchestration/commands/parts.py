@@ -4,21 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from rag_assay.orchestration.terminal.cli_errors import plainly
-
-
-class ListFormat(StrEnum):
-    """How the list is written."""
-
-    text = "text"
-    json = "json"
-    markdown = "markdown"
 
 
 @plainly
@@ -27,16 +18,18 @@ def parts(
         str | None,
         typer.Argument(metavar="KIND", help="Only components of this kind, such as retrievers or metrics."),
     ] = None,
-    form: Annotated[ListFormat, typer.Option("--format", help="Output format.")] = ListFormat.text,
+    form: Annotated[
+        Literal["text", "json", "markdown"], typer.Option("--format", help="Output format.")
+    ] = "text",
 ) -> None:
     """List the components that a study can use, with their parameters."""
     from rag_assay.evals.study.component_list import part_list
     from rag_assay.orchestration.terminal.components_view import markdown_of, show_parts
 
     found = part_list(kind)
-    if form is ListFormat.json:
+    if form == "json":
         print(json.dumps([asdict(one) for one in found], ensure_ascii=False, indent=2))
-    elif form is ListFormat.markdown:
+    elif form == "markdown":
         print(markdown_of(found), end="")
     else:
         show_parts(found)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -22,31 +21,12 @@ if TYPE_CHECKING:
 FEW = 10  # questions that are named
 
 
-class ReportFormat(StrEnum):
-    """What `assay report` writes."""
-
-    HTML = "html"
-    JSON = "json"
-    MARKDOWN = "markdown"
-    CSV = "csv"
-    PARQUET = "parquet"
-    TREC = "trec"
-    TABLES = "tables"
-
-
-class VerdictFormat(StrEnum):
-    """What `assay verdict` prints."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
 @plainly
 def verdict(
     study: StudyArgument,
     format: Annotated[  # noqa: A002 -- the option's name
-        VerdictFormat, typer.Option("--format", help="Output format; json has all figures.")
-    ] = VerdictFormat.TEXT,
+        Literal["text", "json"], typer.Option("--format", help="Output format; json has all figures.")
+    ] = "text",
 ) -> None:
     """Print which pipeline to use, how sure that is, and what the data cannot tell."""
     from rag_assay.evals.reporting.stale_results import stored_result
@@ -55,7 +35,7 @@ def verdict(
     with remembered(where, named):
         found = study_of(study)
         decided = stored_result(found, where, as_run=True).verdict
-        if format is VerdictFormat.JSON:
+        if format == "json":
             print(json.dumps(decided.row(), ensure_ascii=False, indent=2))
         else:
             print("\n".join(decided.sentences))
@@ -66,13 +46,13 @@ def verdict(
 def report(
     study: StudyArgument,
     format: Annotated[  # noqa: A002 -- the option's name
-        ReportFormat,
+        Literal["html", "json", "markdown", "csv", "parquet", "trec", "tables"],
         typer.Option(
             "--format",
             help="markdown: the first section; json, csv, parquet: leaderboard rows; tables: all rows as "
             "Parquet; trec: run files.",
         ),
-    ] = ReportFormat.HTML,
+    ] = "html",
     output: Annotated[
         Path | None,
         typer.Option(
@@ -91,17 +71,17 @@ def report(
     ] = None,
 ) -> None:
     """Write the report of a study that was run, or export its leaderboard."""
-    if mlflow is not None and (output or open_browser or format is not ReportFormat.HTML):
+    if mlflow is not None and (output or open_browser or format != "html"):
         raise InputError("--mlflow writes to MLflow alone; leave --format, --output and --open out")
-    if open_browser and format is not ReportFormat.HTML:
-        raise InputError(f"--open is for the HTML report; leave --format {format.value} out")
+    if open_browser and format != "html":
+        raise InputError(f"--open is for the HTML report; leave --format {format} out")
     found = study_of(study)
     where = prepare_home()
-    if format in {ReportFormat.JSON, ReportFormat.MARKDOWN, ReportFormat.CSV, ReportFormat.PARQUET}:
+    if format in {"json", "markdown", "csv", "parquet"}:
         _write_rows(found, where, format, output)
-    elif format is ReportFormat.TREC:
+    elif format == "trec":
         _write_runs(found, where, output or where.reports / f"{found.study}-trec", study)
-    elif format is ReportFormat.TABLES:
+    elif format == "tables":
         from rag_assay.evals.reporting.exports import export_tables
 
         for path in export_tables(found, where, output or where.reports / f"{found.study}-tables"):
@@ -128,7 +108,7 @@ def _write_to_mlflow(found: Study, where: Home, page: Path, uri: str) -> None:
     say(f"{written.cells} cells." if written.is_new else "This result is there already.")
 
 
-def _write_rows(found: Study, where: Home, form: ReportFormat, output: Path | None) -> None:
+def _write_rows(found: Study, where: Home, form: str, output: Path | None) -> None:
     from rag_assay.evals.reporting.exports import csv_text, export_table, write_csv
     from rag_assay.evals.reporting.markdown import render_markdown
     from rag_assay.evals.reporting.page import json_rows, other_rows, write_text
@@ -137,16 +117,16 @@ def _write_rows(found: Study, where: Home, form: ReportFormat, output: Path | No
 
     _say_note(found, where)
     data = report_data(found, where, with_hits=False)
-    if form is ReportFormat.PARQUET:
+    if form == "parquet":
         path = output or where.reports / f"{found.study}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
         write_parquet(export_table(data), path)
         print(path)
-    elif form is ReportFormat.CSV:
+    elif form == "csv":
         table = export_table(data)
         print(write_csv(table, output) if output else csv_text(table), end="\n" if output else "")
     else:
-        is_json = form is ReportFormat.JSON
+        is_json = form == "json"
         text = json_rows(data.leaderboard, other_rows(data)) + "\n" if is_json else render_markdown(data)
         print(write_text(text, output) if output else text, end="\n" if output else "")
 

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rag_assay.orchestration.commands.pull_request import (
-    PullRequest,
-    changes_since,
-    last_result,
-    pull_request,
-)
 from rag_assay.orchestration.commands.run_stages import search_of, show, walk
 from rag_assay.orchestration.commands.study_arguments import files_of, home_of, prepare_home, study_as_written
 from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, GATE_FAILED, StudyArgument, plainly, say
@@ -24,26 +17,13 @@ from rag_assay.orchestration.unchanged import Recorder, recorder, remembered
 from rag_assay.warehouse.errors import InputError
 
 if TYPE_CHECKING:
-    from rag_assay.evals.reporting.changes.results import HistoryEntry
     from rag_assay.evals.reporting.data import ReportData
     from rag_assay.evals.reporting.thresholds import GateResult, MetricGate
     from rag_assay.evals.study.study import Study
+    from rag_assay.orchestration.commands.ci import CiOutputs
     from rag_assay.orchestration.run_report import RunReport
     from rag_assay.orchestration.runs.run import Spread
     from rag_assay.warehouse.paths import Home
-
-
-@dataclass(frozen=True)
-class CiOutputs:
-    """What a server for continuous integration is given; commented: the pull request that is commented on."""
-
-    junit: Path | None
-    github: bool
-    commented: PullRequest | None
-
-    @property
-    def wanted(self) -> bool:
-        return bool(self.junit or self.github or self.commented)
 
 
 PLACES = ("here", "dagster")
@@ -175,7 +155,11 @@ def run(  # noqa: PLR0913, PLR0917 - the options of a command
     stages = stages_up_to(found, only)
     gates = read_gates(fail_under or (), found)
     _refuse_no_folder(junit)
-    outputs = CiOutputs(junit, github, pull_request() if comment else None)
+    outputs = None
+    if junit or github or comment:
+        from rag_assay.orchestration.commands.ci import CiOutputs, last_result, pull_request
+
+        outputs = CiOutputs(junit, github, pull_request() if comment else None)
     spread = spread_of(on, partitions_per_run, workers)
     if again and not any(one.calls_per_question().most for one in found.systems.values()):
         raise InputError(f"--again calls systems again, and {found.study} has none that is called")
@@ -190,10 +174,11 @@ def run(  # noqa: PLR0913, PLR0917 - the options of a command
         return FAILED
     budgets = Budgets()
     found = search_of(found, where, budgets, spread) if stages is None else narrow_study(found, where)
-    before = last_result(where, found.study) if outputs.commented else None
+    if outputs and outputs.commented:
+        outputs.before = last_result(where, found.study)
     report = walk(found, where, stages, budgets=budgets, spread=spread)
     last = only if stages is not None and "leaderboard" not in stages else None
-    shown = partial(_show_result, found, where, report, gates, last, outputs, before)
+    shown = partial(_show_result, found, where, report, gates, last, outputs)
     if recording and report.ok and is_reachable:
         return _remember(recording, whole, where, shown, is_idle=report.unchanged)
     return shown()
@@ -245,18 +230,16 @@ def _show_result(
     report: RunReport,
     gates: Sequence[MetricGate],
     last: str | None,
-    outputs: CiOutputs,
-    before: HistoryEntry | None,
+    outputs: CiOutputs | None,
 ) -> int:
     """Show and write the result of a run; return the exit code.
 
     last: the stages that were built, where later ones were left out
-    before: the last result before this run
     """
     data = show(study, where, report) if report.is_there("leaderboard") else None
     results = _held(gates, data)
-    if outputs.wanted:
-        _write_for_ci(study, where, report, results, data, outputs, before)
+    if outputs:
+        outputs.write(study, where, report, results, data)
     for result in results:
         say(result.sentence)
     if not all(result.passed for result in results):
@@ -310,33 +293,6 @@ def _held(gates: Sequence[MetricGate], data: ReportData | None) -> list[GateResu
         return not_measured(gates, "there is no leaderboard; the failures are listed above")
     leader = data.verdict.leader
     return gate_results(gates, data.leaderboard, data.scores, leader.cell if leader else None)
-
-
-def _write_for_ci(
-    study: Study,
-    where: Home,
-    report: RunReport,
-    results: Sequence[GateResult],
-    data: ReportData | None,
-    outputs: CiOutputs,
-    before: HistoryEntry | None,
-) -> None:
-    from rag_assay.orchestration.commands.ci import (
-        annotations_of,
-        suites_of,
-        summary,
-        tell_github,
-        write_junit,
-    )
-
-    if outputs.junit:
-        write_junit(outputs.junit, study, suites_of(study, report, results, where))
-    text = summary(study, report, results, data)
-    if outputs.github:
-        tell_github(annotations_of(study, report, results, where), text)
-    if outputs.commented:
-        changes = changes_since(before, where, study.study)
-        outputs.commented.comment(f"<!-- rag-assay: {study.study} -->", f"{text}\n{changes}\n")
 
 
 def _look_ahead(study: Study) -> bool:

@@ -7,7 +7,6 @@ import re
 import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote, urlencode
@@ -17,7 +16,7 @@ import typer
 from rag_assay.orchestration.commands.study_arguments import home_of, prepare_home, study_of
 from rag_assay.orchestration.settings import Settings
 from rag_assay.orchestration.terminal.cli_errors import complete_study, plainly, say
-from rag_assay.orchestration.web.page_context import PERSON, STUDY, UiOptions
+from rag_assay.orchestration.web.page_context import PERSON, STUDY, Page, UiOptions
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.extras import require
 from rag_assay.warehouse.paths import Home
@@ -30,18 +29,6 @@ VARIABLE = "ASSAY_UI_PASSWORD"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*")  # all else is a path
 
 
-class UiPage(StrEnum):
-    """The pages of the app."""
-
-    VERDICT = "verdict"
-    QUESTIONS = "questions"
-    COMPARE = "compare"
-    DOCUMENTS = "documents"
-    REVIEW = "review"
-    CHAT = "chat"
-    MONITOR = "monitor"
-
-
 @plainly
 def ui(  # noqa: PLR0913, PLR0917 - the options of a command
     study: Annotated[
@@ -50,7 +37,7 @@ def ui(  # noqa: PLR0913, PLR0917 - the options of a command
             metavar="STUDY", help="Default: the study that was run last.", autocompletion=complete_study
         ),
     ] = None,
-    page: Annotated[UiPage, typer.Option(help="The page to open.")] = UiPage.VERDICT,
+    page: Annotated[Page, typer.Option(help="The page to open.")] = "verdict",
     name: Annotated[
         str | None, typer.Option(metavar="NAME", help="Your name, for ratings and conversations.")
     ] = None,
@@ -100,7 +87,7 @@ def ui(  # noqa: PLR0913, PLR0917 - the options of a command
             if cell or model:
                 _refuse_unknown(found, cell, model)
         query = urlencode({key: value for key, value in said.items() if value}, quote_via=quote)
-        _run(server, f"{server.site.url}{page.value}" + (f"?{query}" if query else ""), opens=open_browser)
+        _run(server, f"{server.site.url}{page}" + (f"?{query}" if query else ""), opens=open_browser)
 
 
 @contextmanager

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import UTC, date, datetime
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
@@ -24,13 +23,6 @@ Found = TypeVar("Found")
 _MANY = 2_000  # conversations that may take a while to be read for the first time
 
 
-class UsageFormat(StrEnum):
-    """How usage is shown."""
-
-    JSON = "json"
-    CSV = "csv"
-
-
 @plainly
 def usage(  # noqa: PLR0913, PLR0917 - the options of a command
     study: Annotated[
@@ -38,8 +30,8 @@ def usage(  # noqa: PLR0913, PLR0917 - the options of a command
         typer.Argument(metavar="STUDY", help="Default: all studies.", autocompletion=complete_study),
     ] = None,
     format: Annotated[  # noqa: A002 -- the option's name
-        UsageFormat, typer.Option("--format", help="How usage is printed.")
-    ] = UsageFormat.JSON,
+        Literal["json", "csv"], typer.Option("--format", help="How usage is printed.")
+    ] = "json",
     panel: Annotated[str | None, typer.Option(metavar="NAME", help="Only this table; csv needs one.")] = None,
     cell: Annotated[str | None, typer.Option(metavar="KEY", help="Only this cell.")] = None,
     since: Annotated[str | None, typer.Option(metavar="DAY", help="First day, as in 2026-03-01.")] = None,
@@ -67,17 +59,17 @@ def usage(  # noqa: PLR0913, PLR0917 - the options of a command
     _print(wanted, where, format, panel)
 
 
-def _print(wanted: UsageFilter, where: Home, form: UsageFormat, panel: str | None) -> None:
+def _print(wanted: UsageFilter, where: Home, form: str, panel: str | None) -> None:
     from rag_assay.evals.reporting.exports import csv_text
     from rag_assay.warehouse.suggestions import unknown
     from rag_assay.warehouse.usage import PANELS
 
     if panel is not None and panel not in PANELS:
         raise InputError(unknown("panel", panel, PANELS, "assay usage"))
-    if form is UsageFormat.CSV and panel is None:
+    if form == "csv" and panel is None:
         raise InputError(f"CSV holds one table; choose it with --panel {' | '.join(PANELS)}")
     found = _found(wanted, where).panels
-    if form is UsageFormat.CSV and panel is not None:
+    if form == "csv" and panel is not None:
         print(csv_text(found[panel]), end="")
         return
     names = [panel] if panel else list(PANELS)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 from rag_assay.orchestration.web.languages import PARAMETER, Language, Texts, Words, words_in
 from rag_assay.warehouse.errors import InputError
@@ -16,7 +16,8 @@ from rag_assay.warehouse.paths import Home
 if TYPE_CHECKING:
     from streamlit.navigation.page import StreamlitPage
 
-PAGES = ("verdict", "questions", "compare", "documents", "review", "chat", "monitor")
+Page = Literal["verdict", "questions", "compare", "documents", "review", "chat", "monitor"]
+PAGES = get_args(Page)
 """The pages in the order of the navigation; `/` leads to the first one."""
 STUDY, PERSON = "study", "name"
 KEPT = (STUDY, PERSON, PARAMETER)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from rag_assay.orchestration.commands.pull_request import PullRequest
+from rag_assay.orchestration.commands.ci import PullRequest
 from tests.fakes import forking
 from tests.fakes.commands import assay
 from tests.fakes.processes import ROOT
