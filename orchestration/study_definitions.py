@@ -19,9 +19,9 @@ from rag_assay.orchestration.automation import (
     crawl_schedules,
     freshness_policy,
     recipes_sensor,
+    scores_sensor,
     study_schedules,
 )
-from rag_assay.orchestration.human_rating_sensor import scores_sensor
 from rag_assay.orchestration.names import identifiers
 from rag_assay.orchestration.resources import Workspace
 from rag_assay.orchestration.runs.jobs import study_job

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import polars as pl
+
 from rag_assay.assets.cleaning.fidelity import KINDS, add
+from rag_assay.assets.cleaning.page_source import PageSource, page_source
 from rag_assay.evals.reporting.display import plain, truncate
 from rag_assay.evals.study.run_studies import find_known
 from rag_assay.evals.study.study import Study
@@ -15,9 +18,47 @@ from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.corpora.records import Corpora
 from rag_assay.orchestration.terminal.cli_errors import console, width
 from rag_assay.warehouse.artifacts import ArtifactStore
-from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.errors import CorruptFileError, InputError
+from rag_assay.warehouse.pages import read_body, read_manifest
 from rag_assay.warehouse.parquet import read_parquet
 from rag_assay.warehouse.paths import Home
+
+
+@dataclass(frozen=True)
+class OpenedDocument:
+    """A document beside its page.
+
+    sections: of `schemas.DOCUMENTS`
+    page: None where its body cannot be read, and `why` says why not
+    """
+
+    listed: ListedDocument
+    text: str
+    sections: Sequence[Mapping[str, Any]]
+    authors: Sequence[str]
+    page: PageSource | None
+    why: str = ""
+
+
+def open_document(listed: ListedDocument, home: Home) -> OpenedDocument:
+    text, sections, authors, sha256 = "", [], [], None
+    store = ArtifactStore(home)
+    artifact = store.current("documents", listed.source)
+    if artifact is not None and not listed.reason:
+        columns = ["text", "sections", "authors", "page_sha256"]
+        path = store.files_of(artifact) / "documents.parquet"
+        for row in read_parquet(path, columns, pl.col("doc_id") == listed.doc_id).rows():
+            text, sections, authors, sha256 = row
+    pages = read_manifest(home, listed.source, gone=True).filter(pl.col("url") == listed.url)
+    whole = (listed, text, sections or (), authors or ())
+    if pages.is_empty() or (sha256 or pages["sha256"][0]) is None:
+        return OpenedDocument(*whole, None, f"{listed.url}: no page is stored")
+    page = pages.row(0, named=True)
+    try:
+        return OpenedDocument(*whole, page_source(page, read_body(home, sha256 or page["sha256"]), text))
+    except CorruptFileError as damage:
+        return OpenedDocument(*whole, None, str(damage))
+
 
 _COLUMNS = ["doc_id", "url", "title", "language", "published_at", "text", "sections", "metadata"]
 _GUESSED_DATES = frozenset({"text", "url", "llm"})

@@ -17,12 +17,13 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from rag_assay.orchestration.question_service.opened_cell import OpenedCell
 from rag_assay.orchestration.question_service.worker_pool import Workers
 from rag_assay.orchestration.server import replies
 from rag_assay.orchestration.server.chat_requests import (
+    AnswerForm,
     ChatForm,
     SearchForm,
     read_chat,
@@ -31,9 +32,63 @@ from rag_assay.orchestration.server.chat_requests import (
 )
 from rag_assay.orchestration.server.failures import RequestError, request_error
 from rag_assay.orchestration.server.guard import AccessRules, Guard, Log
-from rag_assay.orchestration.server.mcp_tools import McpTools
+from rag_assay.orchestration.server.mcp_server import Reply, ToolDefinition, mcp_server
 
-Reply = TypeVar("Reply")
+PASSAGES = 5  # that `search` returns, unless it is asked for more
+
+
+class McpTools:
+    """An ASGI application: `POST` of a JSON-RPC message, answered by one of JSON."""
+
+    def __init__(self, workers: Workers, opened: OpenedCell) -> None:
+        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+        from mcp.server.transport_security import TransportSecuritySettings
+
+        self._workers = workers
+        self._opened = opened
+        find = (
+            f"Find passages of the documents for a question, with titles and addresses. Default: {PASSAGES}."
+        )
+        tell = "Answer a question from the documents, with numbered sources."
+        tools = {
+            "search": ToolDefinition(find, SearchForm, self._search),
+            "answer": ToolDefinition(tell, AnswerForm, self._answer),
+        }
+        self._manager = StreamableHTTPSessionManager(
+            mcp_server(f"Passages and answers of {opened.key}, as they were measured.", tools),
+            json_response=True,
+            stateless=True,
+            # Hosts and origins are checked before any path is.
+            security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+            max_request_body_size=workers.limits.body,
+        )
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Answer requests in the block."""
+        async with self._manager.run():
+            yield
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._manager.handle_request(scope, receive, send)
+
+    async def _search(self, wanted: SearchForm) -> Reply:
+        asking = wanted.request(self._workers.limits.question)
+        found = partial(replies.found_passages, self._opened, asking, wanted.k or PASSAGES)
+        record = await self._workers.do(found)
+        shown = [
+            f"[{one['number']}] {one['title'] or one['doc_id']} {one['url'] or ''}\n{one['text']}"
+            for one in record["passages"]
+        ]
+        return "\n\n".join(shown) or "Nothing was found.", record
+
+    async def _answer(self, wanted: AnswerForm) -> Reply:
+        asking = wanted.request(self._workers.limits.question)
+        turn = await self._workers.do(partial(replies.answered, self._opened, asking))
+        return replies.text_with_sources(turn), turn.model_dump(mode="json")
+
+
+Body = TypeVar("Body")
 Handler = Callable[[Request], Awaitable[Response]]
 ALIVE = (
     5.0  # seconds after which a stream says that it is still there, and an error can be no status any more
@@ -134,7 +189,7 @@ class _Server:
             )
 
 
-async def _or_cancelled(reply: asyncio.Future[Reply], request: Request) -> Reply:
+async def _or_cancelled(reply: asyncio.Future[Body], request: Request) -> Body:
     """Wait for a reply; cancel it as soon as the client has gone."""
 
     async def disconnected() -> None:

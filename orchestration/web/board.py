@@ -2,23 +2,54 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TypeVar
+from urllib.request import urlopen
 
 import polars as pl
 import streamlit as st
 
 from rag_assay.evals.reporting.display import plain
 from rag_assay.evals.reporting.exports import csv_text
+from rag_assay.orchestration.loopback import is_loopback
 from rag_assay.orchestration.web.charts import Chart
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.languages import Words, app_texts, language_here, words_in
-from rag_assay.orchestration.web.outcomes import TEXTS as OUTCOMES
-from rag_assay.orchestration.web.outcomes import outcome
+from rag_assay.orchestration.web.page_context import STUDY, PageContext
 from rag_assay.warehouse.errors import AssayError
+
+_URL = "http://127.0.0.1:3000"
+
+
+def dagster_url() -> str:
+    """Return the address of the Dagster UI; empty where none is started on this machine."""
+    # Any server may listen there; and for a reader on another machine it is none.
+    if is_loopback(st.context.ip_address or "127.0.0.1"):
+        with suppress(OSError, ValueError), urlopen(f"{_URL}/server_info", timeout=0.3) as reply:  # noqa: S310
+            if "dagster_webserver_version" in json.load(reply):
+                return _URL
+    return ""
+
+
+OUTCOMES = app_texts("outcomes")
+
+
+def outcome(code: str, words: Words) -> str:
+    return words(code) if code in OUTCOMES else code.replace("_", " ")
+
+
+NO_STUDY = app_texts("no_study")
+
+
+def show_no_study(context: PageContext) -> None:
+    words, wanted = context.words(NO_STUDY), context.get(STUDY)
+    with st.container(key="trouble"):
+        st.info(words("unknown_study", name=label(wanted)) if wanted else words("no_study"))
+
 
 T = TypeVar("T")
 TEXTS = app_texts("board")

@@ -12,8 +12,7 @@ import pytest
 import yaml
 
 import rag_assay as ra
-from rag_assay.orchestration.evaluation import Evaluation, write_evaluation
-from rag_assay.orchestration.evaluation_inputs import document_rows, question_rows
+from rag_assay.orchestration.evaluation import Evaluation, document_rows, question_rows, write_evaluation
 from rag_assay.warehouse.paths import Home
 from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.rag_system import REPLIES, reply_to, serve

@@ -24,10 +24,10 @@ from rag_assay.evals.rubrics.points import Points
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import read_study
-from rag_assay.orchestration import human_rating_sensor
+from rag_assay.orchestration import automation
 from rag_assay.orchestration.alerts import delivery
+from rag_assay.orchestration.automation import AFTER_SCORES
 from rag_assay.orchestration.driver import Driver
-from rag_assay.orchestration.human_rating_sensor import AFTER_SCORES
 from rag_assay.orchestration.study_definitions import definitions_of
 from rag_assay.orchestration.terminal.question_view import show_question
 from rag_assay.warehouse.artifacts import ArtifactStore
@@ -217,12 +217,12 @@ def test_people_who_go_on_are_waited_for_but_not_for_ever(
 ) -> None:
     ticks = Ticks(study)
     now = [1_000.0]
-    monkeypatch.setattr(human_rating_sensor.time, "time", lambda: now[0])
+    monkeypatch.setattr(automation.time, "time", lambda: now[0])
     requests = []
     for number in range(25):
         give(study, finished.home, number)
         requests += ticks.tick()
-        now[0] += human_rating_sensor.LOOK
+        now[0] += automation.LOOK
     assert len(requests) == 2, "each five minutes"
     assert len({one.run_key for one in requests}) == 2
     requests += ticks.tick() + ticks.tick() + ticks.tick()

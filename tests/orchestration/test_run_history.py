@@ -7,7 +7,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from rag_assay.orchestration.run_history import prune
+from rag_assay.orchestration.runs.home_lock import prune
 
 OURS = {"assay/workspace": "here:/var"}
 FRUIT = dg.StaticPartitionsDefinition(["apple", "pear"])

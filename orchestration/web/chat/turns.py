@@ -5,25 +5,204 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 from itertools import groupby
+from urllib.parse import quote, urldefrag, urlsplit
 
 import streamlit as st
 
-from rag_assay.evals.generation.citations import without_markers
+from rag_assay.evals.generation.citations import public_url, without_markers
 from rag_assay.evals.reporting.display import plain
 from rag_assay.orchestration.web.chat.answer_html import answer_html, label, text_html
-from rag_assay.orchestration.web.chat.facts import (
-    ANSWERED,
-    DECLINED,
-    chip,
-    facts_html,
-    failure,
-    removed_html,
-)
 from rag_assay.orchestration.web.chat.page_session import ChatPageSession, Thumbs, notify
-from rag_assay.orchestration.web.chat.sources import anchor_of, sources_html
 from rag_assay.orchestration.web.languages import Words
-from rag_assay.warehouse.conversations import AnswerFeedback, StoredInterpretation, Turn
+from rag_assay.warehouse.conversations import AnswerFeedback, ShownPassage, StoredInterpretation, Turn
 from rag_assay.warehouse.status import Status
+
+_WORDS = 6  # on each side of a passage that is looked for in a web page
+_LONGEST = 2_000  # characters of an address
+
+
+def source_link(passage: ShownPassage, language: str | None) -> str | None:
+    """Return the address of a passage; None where its document is not on the web.
+
+    A web page opens at the evidence (`#:~:text=`), a PDF at its page.
+
+    >>> one = ShownPassage(number=1, chunk_id="c", doc_id="d", text="It costs two. Or more.",
+    ...     url="https://x.example/a b", evidence=((0, 13),))
+    >>> source_link(one, "en")
+    'https://x.example/a%20b#:~:text=It%20costs%20two.'
+    >>> source_link(one.model_copy(update={"page": 7, "url": "http://x.example/a.pdf"}), "en")
+    'http://x.example/a.pdf#page=7'
+    >>> source_link(one.model_copy(update={"url": "javascript:alert(1)"}), "en")
+    """
+    url = public_url(passage.url, language) or ""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+    except ValueError:
+        return None
+    if parts.scheme not in {"http", "https"} or not host or len(url) > _LONGEST:
+        return None
+    page, fragment = urldefrag(url)
+    page = quote(page, safe=":/?#[]@!$&'()*+,;=%~-._")
+    if passage.page is not None:
+        return f"{page}#page={passage.page}"
+    found = _text_fragment(passage)
+    fragment = quote(fragment, safe="!$&'()*+,;=%~-._:@/?")
+    return page + (f"#{fragment}{found}" if fragment or found else "")
+
+
+def _text_fragment(passage: ShownPassage) -> str:
+    start, end = passage.evidence[0] if passage.evidence else (0, len(passage.text))
+    line = next((one for one in passage.text[start:end].splitlines() if one.strip()), "")
+    words = line.split()
+    if not words:
+        return ""
+    if len(words) <= 2 * _WORDS:
+        return f":~:text={_quoted(words)}"
+    return f":~:text={_quoted(words[:_WORDS])},{_quoted(words[-_WORDS:])}"
+
+
+def _quoted(words: list[str]) -> str:
+    # A dash and a comma have meanings of their own there.
+    return quote(" ".join(words), safe="").replace("-", "%2D")
+
+
+def anchor_of(turn: Turn) -> str:
+    """Return the beginning of the ids of a turn's passages, which no other turn has."""
+    return f"p-{turn.record_id}"
+
+
+def sources_html(turn: Turn, words: Words) -> str:
+    cited = [one for one in turn.passages if one.cited]
+    others = [one for one in turn.passages if not one.cited]
+    if not turn.passages:
+        return ""
+    parts = []
+    if cited:
+        parts.append(f'<p class="as-kicker">{escape(words("sources"))}</p>{_list(cited, turn, words)}')
+    if others:
+        name = "more_sources" if cited else "read_sources"
+        summary = escape(words(name, n=len(others)))
+        parts.append(
+            f'<details class="as-others"><summary>{summary}</summary>{_list(others, turn, words)}</details>'
+        )
+    return f'<div class="as-sources">{"".join(parts)}</div>'
+
+
+def _list(passages: Sequence[ShownPassage], turn: Turn, words: Words) -> str:
+    return f"<ol>{''.join(_source(one, turn, words) for one in passages)}</ol>"
+
+
+def _source(passage: ShownPassage, turn: Turn, words: Words) -> str:
+    title = escape(plain(passage.title or words("untitled_source")))
+    about = [" › ".join(passage.section)] if passage.section else []
+    about += [words("page", page=passage.page)] if passage.page is not None else []
+    about += [passage.date[:10]] if passage.date else []
+    more = "".join(f"<span>{escape(plain(one))}</span>" for one in about)
+    text = text_html(passage.text, passage.evidence)
+    name = escape(f"{anchor_of(turn)}-{passage.number}")
+    # A link to an id inside of a closed `details` opens it.
+    target = f'<mark id="{name}">' if "<mark>" in text else None
+    text = text.replace("<mark>", target, 1) if target else text
+    box = "" if target else f' id="{name}"'
+    return (
+        f'<li><details><summary><span class="as-number">{passage.number}</span>'
+        f'<span class="as-source"><b dir="auto">{title}</b>{more}</span></summary>'
+        f'<div class="as-passage" dir="auto"{box}>{text}</div>{_link(passage, turn, words)}</details></li>'
+    )
+
+
+def _link(passage: ShownPassage, turn: Turn, words: Words) -> str:
+    link = source_link(passage, turn.language)
+    if link is None:
+        return f'<p class="as-where">{escape(plain(passage.url or words("no_link")))}</p>'
+    label = words("open_source") if passage.page is None else words("open_page", page=passage.page)
+    return (
+        f'<p class="as-where"><a href="{escape(link)}" target="_blank" rel="noopener noreferrer">'
+        f"{escape(label)} ↗</a> <span>{escape(plain(passage.url or ''))}</span></p>"
+    )
+
+
+DECLINED = frozenset({Status.REFUSED, Status.NO_CONTEXT})
+ANSWERED = frozenset({Status.OK, Status.TRUNCATED})
+_AS_SAID = frozenset({"date", "season"})  # entities that a person knows by the question's words
+_GONE = frozenset({Status.ERROR, Status.TIMEOUT, Status.RATE_LIMITED})
+
+
+def facts_html(turn: Turn, wanted: str | None, cell: str, words: Words) -> str:
+    """wanted: the model that the cell asks first, None: none; cell: its name for people"""
+    parts = [cell] if cell else []
+    if turn.model or turn.status in ANSWERED:  # what a gate declines, nothing has quoted
+        parts.append(_model(turn, wanted, words))
+    if turn.seconds is not None:
+        parts.append(words("seconds", n=f"{turn.seconds:.1f}"))
+    if turn.model and turn.prompt_tokens is not None:
+        parts.append(words("tokens", n=f"{turn.prompt_tokens + (turn.completion_tokens or 0):,}"))
+    if turn.model and turn.usd is not None:
+        parts.append(words("usd", n=f"{turn.usd:.4f}".rstrip("0").rstrip(".")))
+    if turn.model and turn.cached:
+        parts.append(words("cached"))
+    spans = "".join(f"<span>{escape(plain(one))}</span>" for one in parts)
+    left_out = words("left_out", n=turn.turns_left_out) if turn.turns_left_out else ""
+    return f'<p class="as-facts">{spans}</p>' + (
+        f'<p class="as-note">{escape(left_out)}</p>' if left_out else ""
+    )
+
+
+def _model(turn: Turn, wanted: str | None, words: Words) -> str:
+    if turn.model is None:
+        return words("quoted")
+    if wanted is not None and turn.model != wanted:
+        return f"{turn.model} ({words('fallback', model=wanted)})"
+    return turn.model
+
+
+def failure(turn: Turn, words: Words) -> tuple[str, str]:
+    if turn.status is Status.OVER_BUDGET:
+        sentence = words("over_budget")
+    elif turn.status is Status.ERROR and not turn.cell:
+        sentence = words("not_put")
+    elif turn.status in _GONE:
+        sentence = words("model_gone")
+    elif turn.status is Status.NOT_RUN:
+        sentence = words("stopped")
+    else:
+        sentence = words("no_answer")
+    return f"{sentence} {words('kept')}", words("why", reason=plain(turn.reason or str(turn.status)))
+
+
+def chip(one: StoredInterpretation, words: Words) -> str:
+    """Return what was understood, in few words.
+
+    >>> year = StoredInterpretation(kind="time_frame", text="in 2021", value="2021-01-01/2021-12-31")
+    >>> chip(year, {"time_frame": "Time"}.__getitem__)
+    'Time: 2021'
+    """
+    name = words(one.kind) if one.kind in {"follow_up", "time_frame", "entities"} else one.kind
+    value = one.text if one.type in _AS_SAID else one.value
+    if one.kind == "time_frame":
+        value = _days(one.value, words)
+    dropped = f" ({words('relaxed')})" if one.status == "relaxed" else ""
+    return f"{name}: {value or one.text}{dropped}"
+
+
+def _days(value: str, words: Words) -> str:
+    start, end = (one.strip(".") for one in (value + "/").split("/")[:2])  # `..`: that end is open
+    if start and end:
+        if (start[4:], end[4:]) == ("-01-01", "-12-31"):
+            return start[:4] if start[:4] == end[:4] else f"{start[:4]} – {end[:4]}"
+        return start if start == end else f"{start} – {end}"
+    return words("from_on", start=start) if start else words("until", end=end) if end else ""
+
+
+def removed(understood: Sequence[StoredInterpretation], words: Words) -> list[str]:
+    return [chip(one, words) for one in understood if one.removed]
+
+
+def removed_html(understood: Sequence[StoredInterpretation], words: Words) -> str:
+    gone = [f"<s>{escape(plain(one))}</s>" for one in removed(understood, words)]
+    return f'<p class="as-note">{escape(words("without"))} {", ".join(gone)}</p>' if gone else ""
+
 
 _COMMENT = 10_000  # characters
 UP: Thumbs = 1

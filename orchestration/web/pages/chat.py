@@ -15,8 +15,13 @@ from rag_assay.orchestration.question_service.question_service import PendingQue
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.chat.catalogue import Example
 from rag_assay.orchestration.web.chat.header import ask_whether_to_delete, show_head
-from rag_assay.orchestration.web.chat.page_session import NOTICE, ChatPageSession, Listing, place_here
-from rag_assay.orchestration.web.chat.state import ChatState
+from rag_assay.orchestration.web.chat.page_session import (
+    NOTICE,
+    ChatPageSession,
+    ChatState,
+    Listing,
+    place_here,
+)
 from rag_assay.orchestration.web.chat.turns import draft_html, show_question, show_turns
 from rag_assay.orchestration.web.components.follow import follow
 from rag_assay.orchestration.web.languages import Words, app_texts

@@ -28,13 +28,18 @@ from rag_assay.evals.reporting.sections import (
     Tiles,
     numbers,
 )
-from rag_assay.orchestration.corpora.document_list import ListedDocument, document_rows, totals, worst_first
-from rag_assay.orchestration.corpora.opened_document import OpenedDocument, open_document
+from rag_assay.orchestration.corpora.document_list import (
+    ListedDocument,
+    OpenedDocument,
+    document_rows,
+    open_document,
+    totals,
+    worst_first,
+)
 from rag_assay.orchestration.web.address_state import choose_one, switch, type_words
-from rag_assay.orchestration.web.board import or_trouble
+from rag_assay.orchestration.web.board import dagster_url, or_trouble
 from rag_assay.orchestration.web.chat.answer_html import MOST, label, text_html
 from rag_assay.orchestration.web.components.result_views import show_sections
-from rag_assay.orchestration.web.dagster_link import dagster_url
 from rag_assay.orchestration.web.languages import Texts, Words, app_texts, several
 from rag_assay.orchestration.web.page_context import PageContext
 from rag_assay.warehouse.artifacts import ArtifactStore

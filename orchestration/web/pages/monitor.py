@@ -2,30 +2,105 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
+from typing import Any
 
 import streamlit as st
 
+from rag_assay.assets.engine.stage import Stage, is_of_now
 from rag_assay.evals.reporting.display import count, plain
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.run_studies import find_known
+from rag_assay.evals.study.study import Study
+from rag_assay.evals.successive_halving.records import narrow_study
 from rag_assay.orchestration.alerts.journal import Journal
 from rag_assay.orchestration.runs.current_run import run_now
+from rag_assay.orchestration.stages import stages_of
 from rag_assay.orchestration.terminal.outcome_sentences import crawl_sentence
 from rag_assay.orchestration.web.address_state import switch
-from rag_assay.orchestration.web.board import or_trouble
+from rag_assay.orchestration.web.board import OUTCOMES, dagster_url, or_trouble, outcome, show_no_study
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.components.result_views import show_sections
-from rag_assay.orchestration.web.dagster_link import dagster_url
 from rag_assay.orchestration.web.languages import Words, app_texts
-from rag_assay.orchestration.web.no_study import show_no_study
-from rag_assay.orchestration.web.outcomes import TEXTS as OUTCOMES
-from rag_assay.orchestration.web.outcomes import outcome
 from rag_assay.orchestration.web.page_context import PageContext
-from rag_assay.orchestration.web.run_progress import CELL_STAGES, StudyProgress, study_progress
 from rag_assay.orchestration.web.usage.panels import show_usage
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.paths import Home
+
+CELL_STAGES = ("rankings", "answers", "scores")
+"""Stages that a pipeline has a key of its own in."""
+
+
+@dataclass(frozen=True)
+class StageProgress:
+    """How many keys of a stage are built from its current inputs, of how many."""
+
+    stage: str
+    done: int
+    keys: int
+
+
+@dataclass(frozen=True)
+class CellProgress:
+    """Which stages of a pipeline are built, and how its answers ended: status -> answers."""
+
+    cell: str
+    done: Mapping[str, bool]
+    answers: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class StudyProgress:
+    """How far a study is.
+
+    crawls: source -> the row of its last crawl (`schemas.CRAWLS`)
+    """
+
+    stages: tuple[StageProgress, ...]
+    cells: tuple[CellProgress, ...]
+    crawls: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def is_complete(self) -> bool:
+        return all(one.done == one.keys for one in self.stages)
+
+
+def study_progress(reference: str, home: Home) -> StudyProgress:
+    """Return how far the study of a name or path is. DuckDB is left alone, which a run may be writing."""
+    study = narrow_study(find_known(reference, home), home)
+    store = ArtifactStore(home)
+    stages = stages_of(Grid([study]))
+    built = {name: {key for key in one.keys() if _is_built(one, key, store)} for name, one in stages.items()}
+    wanted = [(name, len(one.keys())) for name, one in stages.items()]
+    crawls = {key: store.current("pages", key) for key in stages["pages"].keys()}
+    return StudyProgress(
+        tuple(StageProgress(name, len(built[name]), n) for name, n in wanted if n),
+        tuple(_cell_progress(study, built, stages, store)),
+        {
+            key: found.meta["crawl"]
+            for key, found in crawls.items()
+            if found is not None and "crawl" in found.meta
+        },
+    )
+
+
+def _is_built(stage: Stage, key: str, store: ArtifactStore) -> bool:
+    return store.current(stage.name, key) is not None and is_of_now(stage, key, store)
+
+
+def _cell_progress(
+    study: Study, built: Mapping[str, set[str]], stages: Mapping[str, Stage], store: ArtifactStore
+) -> Iterator[CellProgress]:
+    wanted = {name: set(stages[name].keys()) for name in CELL_STAGES}
+    for cell in study.runs():
+        keys = {"rankings": cell.ranking, "answers": cell.key, "scores": cell.key}
+        done = {name: key in built[name] for name, key in keys.items() if key in wanted[name]}
+        answers = store.current("answers", cell.key)
+        yield CellProgress(cell.key, done, answers.meta.get("by_status", {}) if answers else {})
+
 
 SHEETS = ("board",)
 _AGAIN, _IDLE = "4s", "10s"  # until a page looks again by itself: while a run is under way, else

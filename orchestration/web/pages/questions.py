@@ -14,15 +14,17 @@ from rag_assay.evals.reporting.question_matrix import (
     MatrixRow,
     QuestionMatrix,
 )
-from rag_assay.evals.reporting.texts import metric_title
+from rag_assay.evals.reporting.texts import metric_title, read_yaml
 from rag_assay.orchestration.web.address_state import choose_many, choose_one, type_words
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.components.result_views import show_questions
-from rag_assay.orchestration.web.journey_texts import JOURNEY
 from rag_assay.orchestration.web.languages import Words, app_texts
 from rag_assay.orchestration.web.page_context import PageContext
 from rag_assay.orchestration.web.study_results import matrix_of, read_or_tell
 from rag_assay.warehouse.identity import digest
+
+JOURNEY: Mapping[str, str] = read_yaml("texts.yaml", "rag_assay.orchestration.web")["journey"]
+
 
 SHEETS = ("results", "questions")
 PAGE = 50  # questions that are shown at once

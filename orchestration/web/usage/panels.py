@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import polars as pl
@@ -12,15 +13,11 @@ import streamlit as st
 from rag_assay.evals.reporting.display import MISSING, count, number, percent, truncate
 from rag_assay.orchestration.web import charts
 from rag_assay.orchestration.web.address_state import choose_one, switch
-from rag_assay.orchestration.web.board import chart, looking, or_trouble, section, table
+from rag_assay.orchestration.web.board import OUTCOMES, chart, looking, or_trouble, outcome, section, table
 from rag_assay.orchestration.web.chat.answer_html import label
-from rag_assay.orchestration.web.languages import Words, language_here, several, words_in
-from rag_assay.orchestration.web.outcomes import TEXTS as OUTCOME_TEXTS
-from rag_assay.orchestration.web.outcomes import outcome
+from rag_assay.orchestration.web.languages import Words, app_texts, language_here, several, words_in
 from rag_assay.orchestration.web.page_context import PageContext
 from rag_assay.orchestration.web.sign_in import page_home
-from rag_assay.orchestration.web.usage import labels
-from rag_assay.orchestration.web.usage.labels import RANGES, TEXTS, days_of
 from rag_assay.warehouse.conversation_tables import write_conversations
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.tables import use_database
@@ -36,7 +33,121 @@ from rag_assay.warehouse.usage import (
     usage,
 )
 
-OUTCOMES = {"answered": charts.BLUE, "declined": charts.AMBER, "failed": charts.RED}
+Row = Mapping[str, Any]
+TEXTS = app_texts("usage")
+ENGLISH = words_in(TEXTS, "en")
+RANGES: Mapping[str, int | None] = {"7 days": 7, "30 days": 30, "90 days": 90, "All": None}
+"""What the address calls a range of days -> how many, today included; None: all."""
+
+
+def days_of(name: str, today: date, first: date) -> tuple[date, date]:
+    """Return the first and the last day of a range.
+
+    >>> days_of("7 days", date(2026, 3, 10), date(2020, 1, 1))
+    (datetime.date(2026, 3, 4), datetime.date(2026, 3, 10))
+    """
+    n = RANGES[name]
+    return (first if n is None else today - timedelta(days=n - 1), today)
+
+
+def money(words: Words, usd: float | None, unpriced: int, calls: int) -> str:
+    """Say what was paid; what is not known is said, and never 0.
+
+    >>> money(ENGLISH, 1.5, 0, 9), money(ENGLISH, 0.0, 0, 9), money(ENGLISH, None, 9, 9)
+    ('US$ 1.50', 'US$ 0', 'not known')
+    >>> money(ENGLISH, 0.25, 2, 9), money(ENGLISH, None, 0, 0)
+    ('US$ 0.25 and 2 calls of unknown price', '–')
+    """
+    if not calls:
+        return MISSING
+    if usd is None:
+        return words("not_known")
+    written = "0" if usd == 0 else f"{usd:,.2f}" if usd >= 1 else f"{usd:.2g}"
+    return f"US$ {written}" + (several(words, "unpriced", unpriced) if unpriced else "")
+
+
+def share_words(words: Words, row: Row) -> str:
+    """Say a share of thumbs up with its interval.
+
+    >>> share_words(ENGLISH, {"up": 3, "down": 1, "share": 0.75, "low": 0.3, "high": 0.95})
+    '75 % (30 % to 95 %) of 4 thumbs'
+    """
+    if row["share"] is None:
+        return words("no_thumb")
+    return several(words, "share", row["up"] + row["down"], **_interval(row))
+
+
+def _interval(row: Row) -> dict[str, str]:
+    return {name: percent(row[name]) for name in ("share", "low", "high")}
+
+
+def votes_words(words: Words, row: Row) -> str:
+    """Say how votes between two cells went.
+
+    >>> votes_words(ENGLISH, {"cell": "s.a", "rival": "s.b", "won": 3, "lost": 1, "ties": 1, "share": 0.75,
+    ...     "low": 0.3, "high": 0.95})
+    's.a and s.b, 5 votes: 3 for the first, 1 for the second, 1 ties; 75 % (30 % to 95 %).'
+    """
+    counts = {name: count(row[name]) for name in ("won", "lost", "ties")}
+    n = row["won"] + row["lost"] + row["ties"]
+    share = words("votes_share", **_interval(row)) if row["share"] is not None else ""
+    return several(words, "votes", n, cell=row["cell"], rival=row["rival"], share=share, **counts)
+
+
+def totals_words(words: Words, row: Row) -> str:
+    """Say in a sentence what was asked.
+
+    >>> totals_words(ENGLISH, {"questions": 2, "answers": 3, "answered": 2, "declined": 1, "failed": 0,
+    ...     "people": 1, "conversations": 2, "nameless": 1})
+    '2 questions in 2 conversations: 2 answers, 1 declined, 0 failed. 1 person; 1 nameless conversation.'
+    """
+    return words(
+        "totals",
+        questions=several(words, "n_questions", row["questions"]),
+        conversations=several(words, "n_conversations", row["conversations"]),
+        answered=several(words, "n_answers", row["answered"]),
+        declined=count(row["declined"]),
+        failed=count(row["failed"]),
+        people=several(words, "n_people", row["people"]),
+        nameless=several(words, "n_nameless", row["nameless"]) if row["nameless"] else "",
+    )
+
+
+def latency_words(words: Words, rows: pl.DataFrame) -> str:
+    """Say how fast each stage was.
+
+    >>> latency_words(ENGLISH, pl.DataFrame({"stage": ["whole"], "n": [9], "p50": [0.5], "p95": [2.0]}))
+    'whole: 0.500 s, p95 2.000 s (9).'
+    """
+    said = [
+        words(
+            "stage_seconds",
+            stage=words(f"stage_{one['stage']}"),
+            p50=number(one["p50"], "s"),
+            p95=number(one["p95"], "s"),
+            n=count(one["n"]),
+        )
+        for one in rows.iter_rows(named=True)
+    ]
+    return f"{'; '.join(said)}." if said else words("no_seconds")
+
+
+def paid(words: Words, rows: pl.DataFrame, used_by: str) -> str:
+    """Say what conversations, or runs, have paid.
+
+    >>> rows = pl.DataFrame(
+    ...     {"used_by": ["chat", "chat"], "usd": [0.5, None], "unpriced": [0, 2], "calls": [4, 2]}
+    ... )
+    >>> paid(ENGLISH, rows, "chat"), paid(ENGLISH, rows, "study")
+    ('US$ 0.5 and 2 calls of unknown price', '–')
+    """
+    mine = rows.filter(pl.col("used_by") == used_by)
+    known = mine["usd"].drop_nulls()
+    usd = float(known.sum()) if len(known) else None
+    return money(words, usd, int(mine["unpriced"].sum()), int(mine["calls"].sum()))
+
+
+COLOURS = {"answered": charts.BLUE, "declined": charts.AMBER, "failed": charts.RED}
 _BARS = 12  # documents, and cells, that a chart shows
 _NAME = 60  # characters of a name beside a bar
 
@@ -196,27 +307,27 @@ def _in_all(panels: Panels) -> None:
         "answered": percent(total["answered"] / n) if n else MISSING,
         "thumbs_up": percent(thumbs["share"]),
         "wait": f"{number(whole['p50'], 's')} / {number(whole['p95'], 's')} s" if whole else MISSING,
-        "paid_chat": labels.paid(words, models, "chat"),
+        "paid_chat": paid(words, models, "chat"),
     }
     if not panels.shown.wanted.demo:
-        figures["paid_study"] = labels.paid(words, models, "study")
+        figures["paid_study"] = paid(words, models, "study")
     with st.container(key="figures", horizontal=True):
         for name, figure in figures.items():
             st.metric(words(name), figure, border=True)
-    st.caption(label(labels.totals_words(words, total), 400))
+    st.caption(label(totals_words(words, total), 400))
 
 
 def _questions(panels: Panels, rows: pl.DataFrame, words: Words) -> None:
     most = rows.sort("questions", descending=True).row(0, named=True)
     drawn = charts.days_stacked(
-        panels.named(rows, OUTCOMES), panels.parts(OUTCOMES), words("axis_answers"), panels.column
+        panels.named(rows, COLOURS), panels.parts(COLOURS), words("axis_answers"), panels.column
     )
     panels.draw(drawn, "questions", n=most["questions"], day=most["day"])
     panels.table("questions")
 
 
 def _unanswered(panels: Panels, rows: pl.DataFrame, _words: Words) -> None:
-    outcomes = words_in(OUTCOME_TEXTS, language_here())
+    outcomes = words_in(OUTCOMES, language_here())
     counts = sorted(rows["why"].value_counts().iter_rows())
     panels.say(f"{', '.join(f'{n} × {outcome(why, outcomes)}' for why, n in counts)}.")
     panels.table("unanswered", folded=False)
@@ -224,7 +335,7 @@ def _unanswered(panels: Panels, rows: pl.DataFrame, _words: Words) -> None:
 
 def _feedback(panels: Panels, rows: pl.DataFrame, words: Words) -> None:
     whole, cells = rows.row(0, named=True), rows.slice(1).filter(pl.col("share").is_not_null())
-    panels.say(f"{words('thumbs_up')}: {labels.share_words(words, whole)}.")
+    panels.say(f"{words('thumbs_up')}: {share_words(words, whole)}.")
     if len(cells):
         best = cells.sort("up", descending=True).head(_BARS)
         panels.draw_intervals("feedback", list(map(_short, best["cell"])), best, "axis_thumbs")
@@ -235,7 +346,7 @@ def _feedback(panels: Panels, rows: pl.DataFrame, words: Words) -> None:
 
 
 def _votes(panels: Panels, rows: pl.DataFrame, words: Words) -> None:
-    panels.say(labels.votes_words(words, rows.row(0, named=True)))
+    panels.say(votes_words(words, rows.row(0, named=True)))
     shown = rows.filter(pl.col("share").is_not_null()).head(_BARS)
     pairs = [
         truncate(words("rather", cell=_own(cell), rival=_own(rival)), 2 * _NAME)
@@ -246,7 +357,7 @@ def _votes(panels: Panels, rows: pl.DataFrame, words: Words) -> None:
 
 
 def _latency(panels: Panels, rows: pl.DataFrame, words: Words) -> None:
-    panels.say(labels.latency_words(words, rows))
+    panels.say(latency_words(words, rows))
     colours = {"p50": charts.BLUE, "p95": charts.AMBER}
     days = panels.rows("latency_days")
     panels.draw(charts.days_lines(days, colours, words("axis_seconds"), panels.column), "latency")
@@ -255,13 +366,13 @@ def _latency(panels: Panels, rows: pl.DataFrame, words: Words) -> None:
 
 
 def _models(panels: Panels, rows: pl.DataFrame, words: Words) -> None:
-    panels.say(words("money_spent", **{who: labels.paid(words, rows, who) for who in ("chat", "study")}))
+    panels.say(words("money_spent", **{who: paid(words, rows, who) for who in ("chat", "study")}))
     names = [" · ".join(filter(None, row)) for row in rows.select("used_by", "purpose", "model").rows()]
     named = rows.with_columns(pl.Series("name", [truncate(text, _NAME) for text in names], pl.String))
     parts = {"prompt_tokens": charts.BLUE, "completion_tokens": charts.GREEN}
     panels.draw_bars("models", named, parts, "axis_tokens")
-    paid = [labels.money(words, *row) for row in rows.select("usd", "unpriced", "calls").rows()]
-    told = rows.with_columns(pl.Series("paid", paid, pl.String)).drop("usd")
+    told_paid = [money(words, *row) for row in rows.select("usd", "unpriced", "calls").rows()]
+    told = rows.with_columns(pl.Series("paid", told_paid, pl.String)).drop("usd")
     table("models", words("title_models"), told, panels.column, lambda: rows)
 
 

@@ -9,8 +9,8 @@ import json
 import dagster as dg
 
 from rag_assay.evals.study.study import Study
+from rag_assay.orchestration.automation import AFTER_SCORES
 from rag_assay.orchestration.driver import Driver
-from rag_assay.orchestration.human_rating_sensor import AFTER_SCORES
 from rag_assay.orchestration.study_definitions import definitions_of
 from rag_assay.warehouse.connection import connect
 from rag_assay.warehouse.history import history_records

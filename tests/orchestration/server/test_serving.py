@@ -20,7 +20,7 @@ from rag_assay.evals.chat.question_requests import QuestionRequest
 from rag_assay.evals.export.revisions import answer_record
 from rag_assay.evals.study.cells import Cell
 from rag_assay.orchestration.authentication import FREE
-from rag_assay.orchestration.corpora.conversation import OpenCorpus
+from rag_assay.orchestration.commands.corpus_prompt import OpenCorpus
 from rag_assay.orchestration.corpora.records import NamedCorpus
 from rag_assay.orchestration.question_service.opened_cell import OpenedCell, open_cell
 from rag_assay.orchestration.question_service.question_service import QuestionService

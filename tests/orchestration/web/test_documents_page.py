@@ -20,8 +20,13 @@ from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.commands.ui import is_known
-from rag_assay.orchestration.corpora.document_list import ListedDocument, document_rows, totals, worst_first
-from rag_assay.orchestration.corpora.opened_document import open_document
+from rag_assay.orchestration.corpora.document_list import (
+    ListedDocument,
+    document_rows,
+    open_document,
+    totals,
+    worst_first,
+)
 from rag_assay.orchestration.corpora.records import Corpora, NamedCorpus
 from rag_assay.orchestration.web.page_context import UiOptions
 from rag_assay.orchestration.web.page_process import serve_script

@@ -13,8 +13,8 @@ from rag_assay.evals import reporting
 from rag_assay.evals.reporting.page import read_script
 from rag_assay.evals.reporting.question_matrix import LOST_WORDS
 from rag_assay.orchestration import web
-from rag_assay.orchestration.web.journey_texts import JOURNEY
 from rag_assay.orchestration.web.languages import app_texts
+from rag_assay.orchestration.web.pages.questions import JOURNEY
 
 FOLDER = Path(web.__file__).parent
 SHOWN = {"label", "help", "alt", "placeholder", "title"}

@@ -8,7 +8,7 @@ from threading import Event
 
 from rag_assay.orchestration.driver import Driver
 from rag_assay.orchestration.web.annotation.annotation_session import AnnotationSession
-from rag_assay.orchestration.web.run_progress import study_progress
+from rag_assay.orchestration.web.pages.monitor import study_progress
 from rag_assay.warehouse.connection import connect
 from rag_assay.warehouse.human_scores import HumanScores
 from tests.fakes.queues import queue_of

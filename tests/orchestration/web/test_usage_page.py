@@ -16,7 +16,7 @@ import pytest
 from rag_assay.evals.human.spreadsheets.formula_escaping import CSV
 from rag_assay.orchestration.web.page_context import UiOptions
 from rag_assay.orchestration.web.page_process import serve_script
-from rag_assay.orchestration.web.usage import labels
+from rag_assay.orchestration.web.usage import panels as labels
 from rag_assay.warehouse.connection import connect
 from rag_assay.warehouse.conversations import Conversations
 from rag_assay.warehouse.paths import Home

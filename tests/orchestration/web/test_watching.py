@@ -10,8 +10,7 @@ import pytest
 
 from rag_assay.evals.chat.question_requests import QuestionRequest, record_question
 from rag_assay.orchestration.question_service.question_service import QuestionService
-from rag_assay.orchestration.web.chat.page_session import ChatLocation
-from rag_assay.orchestration.web.chat.state import ChatState
+from rag_assay.orchestration.web.chat.page_session import ChatLocation, ChatState
 from rag_assay.orchestration.web.languages import app_texts, words_in
 from rag_assay.orchestration.web.page_context import PageContext, UiOptions
 from rag_assay.orchestration.web.pages import chat as page
