@@ -6,7 +6,7 @@ There the classes are called `Study`, `Result` and `Pipeline`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from functools import cached_property
 from html import escape
@@ -21,7 +21,7 @@ from rag_assay.warehouse.paths import Home, home, project_folder
 if TYPE_CHECKING:
     import polars as pl
 
-    from rag_assay.assets.engine.stage import Progress
+    from rag_assay.assets.engine.stage import BuildContext, Progress
     from rag_assay.evals.pipeline.pipeline import PipelineResult
     from rag_assay.evals.reporting.data import ReportData
     from rag_assay.evals.reporting.pair_comparison import PairComparison
@@ -241,18 +241,12 @@ class StudyResult:
         cell: default: the one that the verdict recommends; if that is a system, the best-ranked cell of the
             grid
         """
-        from rag_assay.assets.engine.stage import BuildContext
         from rag_assay.orchestration.cell_selection import named_cell, recommended_cell
         from rag_assay.orchestration.question_service.opened_cell import open_cell
 
-        where = _workspace.use(self.workspace)
-        chosen = named_cell(self._study, cell) if cell else recommended_cell(self._study, where)
-        with ExitStack() as held:
-            work = held.enter_context(closing(BuildContext(where)))
-            budget = self._study.budget
-            opened = open_cell(self._study, chosen, work, budget, interactive=False)
-            held.callback(opened.close)
-            return OpenedPipeline(opened, held.pop_all())
+        where, study = _workspace.use(self.workspace), self._study
+        chosen = named_cell(study, cell) if cell else recommended_cell(study, where)
+        return _opened(where, lambda work: open_cell(study, chosen, work, study.budget, interactive=False))
 
     @property
     def report(self) -> Path:
@@ -373,14 +367,17 @@ def open(  # noqa: A001 -- ra.open
     Raises:
         InputError: the folder is no export, was changed, or names servers that are not trusted.
     """
-    from rag_assay.assets.engine.stage import BuildContext
     from rag_assay.orchestration.question_service.opened_cell import open_folder
 
     where = _workspace.use(_workspace.default())
+    return _opened(where, lambda work: open_folder(Path(export), work, max_usd, trust, interactive=False))
+
+
+def _opened(where: Home, opening: Callable[[BuildContext], OpenedCell]) -> OpenedPipeline:
+    from rag_assay.assets.engine.stage import BuildContext
+
     with ExitStack() as held:
-        work = held.enter_context(closing(BuildContext(where)))
-        opened = open_folder(Path(export), work, max_usd, trust, interactive=False)
-        held.callback(opened.close)
+        opened = held.enter_context(opening(held.enter_context(closing(BuildContext(where)))))
         return OpenedPipeline(opened, held.pop_all())
 
 

@@ -12,8 +12,13 @@ import signal
 import subprocess
 import sys
 import threading
+import time
+import urllib.request
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import IO
+
+from rag_assay.warehouse.errors import AssayError
 
 
 def start_module(
@@ -31,6 +36,18 @@ def start_module(
         env=environment,
         start_new_session=True,
     )
+
+
+def wait_until_served(process: subprocess.Popen[bytes], url: str, name: str, patience: float) -> None:
+    """Wait until a server of a process answers; name: of the server, for what is raised where it does not."""
+    until = time.monotonic() + patience
+    while time.monotonic() < until:
+        if (code := process.poll()) is not None:
+            raise AssayError(f"{name} has ended with exit code {code}; see its output above")
+        with suppress(OSError), urllib.request.urlopen(url, timeout=1):  # noqa: S310 -- our own
+            return
+        time.sleep(0.05)
+    raise AssayError(f"{name} does not answer at {url}")
 
 
 def _end_with_parent() -> None:

@@ -9,9 +9,7 @@ import dagster as dg
 from rag_assay.assets.engine.definition import OPTIONS, as_assets, backfill_bounds
 from rag_assay.assets.engine.layout import ProjectLayout
 from rag_assay.evals.study.grid import Grid
-from rag_assay.evals.study.run_studies import own_studies
 from rag_assay.evals.study.study import Study
-from rag_assay.evals.successive_halving.records import narrow_study
 from rag_assay.orchestration.alerts.sensor import alerts_sensor
 from rag_assay.orchestration.automation import (
     automation_conditions,
@@ -26,15 +24,6 @@ from rag_assay.orchestration.names import identifiers
 from rag_assay.orchestration.resources import Workspace
 from rag_assay.orchestration.runs.jobs import study_job
 from rag_assay.orchestration.stages import stages_of
-from rag_assay.warehouse.paths import home
-
-
-def current_studies() -> list[Study]:
-    """Return the studies that were run or imported, and those in `ASSAY_STUDIES`; without any, the demo.
-
-    The other studies that come with the project are there once they were run.
-    """
-    return [narrow_study(one, home()) for one in own_studies(home()).studies.values()]
 
 
 def definitions_of(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -40,7 +41,7 @@ FIRST = 10  # of many that are named
 def stored_events(study: str, stages: Mapping[str, Stage], home: Home) -> list[AlertEvent]:
     store = ArtifactStore(home)
     found = [*_checks(study, stages, store), *_budgets(study, stages, store), *_best(study, home)]
-    return [AlertEvent(**{**one.__dict__, "report": str(home.report(one.study))}) for one in found]
+    return [replace(one, report=str(home.report(study))) for one in found]
 
 
 def _now() -> str:
@@ -209,42 +210,37 @@ def tell(
         if not channels:
             return
         with alone_telling(home) as mine:
-            if mine:
-                _tell(study, stages, home, report, further, channels)
+            if not mine:
+                return
+            journal = Journal(home, study.study)
+            about = set(study.alerts.about) if study.alerts else USUAL
+            events = [*stored_events(study.study, stages, home), *further]
+            if report is not None:
+                events += _of_run(study.study, report, journal, home)
+            journal.note([one for one in events if one.kind in about])
+            _send_waiting(study.study, journal, {one.name: one for one in channels})
     except (AssayError, OSError, ValueError) as error:
         log.warning("alerts of %s: %s", study.study, error)
 
 
-def _tell(
-    study: Study,
-    stages: Mapping[str, Stage],
-    home: Home,
-    report: RunReport | None,
-    further: Sequence[AlertEvent],
-    channels: Sequence[Channel],
-) -> None:
-    journal = Journal(home, study.study)
-    about = set(study.alerts.about) if study.alerts else USUAL
-    events = [*stored_events(study.study, stages, home), *further]
-    if report is not None:
-        ended = [one["line"] for one in journal.lines()]
-        recovered = [one for one in ended if one.startswith(RECOVERED)]
-        failure = failure_event(study.study, report, recovered, home)
-        if failure:
-            events.append(failure)
-        elif report.ok and _is_failing(journal):
-            journal.mark(f"{RECOVERED}{len(recovered) + 1}")
-    journal.note([one for one in events if one.kind in about])
-    by_name = {one.name: one for one in channels}
+def _of_run(study: str, report: RunReport, journal: Journal, home: Home) -> list[AlertEvent]:
+    recovered = [one["line"] for one in journal.lines() if one["line"].startswith(RECOVERED)]
+    failure = failure_event(study, report, recovered, home)
+    if failure is None and report.ok and _is_failing(journal):
+        journal.mark(f"{RECOVERED}{len(recovered) + 1}")
+    return [failure] if failure else []
+
+
+def _send_waiting(study: str, journal: Journal, channels: Mapping[str, Channel]) -> None:
     broken: set[str] = set()
-    for event, name in journal.waiting(list(by_name)):
+    for event, name in journal.waiting(list(channels)):
         if name in broken:
             continue  # it is tried again by the next run
         try:
-            by_name[name].send(event)
+            channels[name].send(event)
         except DeliveryError as error:
             broken.add(name)
-            log.warning("alert of %s was not sent: %s; the next run tries again", study.study, error)
+            log.warning("alert of %s was not sent: %s; the next run tries again", study, error)
         else:
             journal.sent(event, name)
 
@@ -259,7 +255,7 @@ def _is_failing(journal: Journal) -> bool:
 
 
 def try_out(study: Study, home: Home) -> list[tuple[str, str]]:
-    at = datetime.now(UTC).isoformat(timespec="seconds")
+    at = _now()
     event = AlertEvent(
         digest(["test", study.study, at]),
         "test",

@@ -52,16 +52,7 @@ class AlertEvent:
         )
 
     def payload(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "kind": self.kind,
-            "study": self.study,
-            "title": self.subject,
-            "text": plain(without_key(self.text)),
-            "at": self.at,
-            "report": self.report,
-            "figures": dict(self.figures),
-        }
+        return {**asdict(self), "title": self.subject, "text": plain(without_key(self.text))}
 
 
 LINE = "line"
@@ -82,17 +73,8 @@ class Journal:
         return [one.record for one in read_lines(data) if one.record is not None and _is_line(one.record)]
 
     def note(self, events: Sequence[AlertEvent]) -> None:
-        self._add(
-            [
-                {
-                    LINE: f"event {one.id}",
-                    "noted": datetime.now(UTC).isoformat(),
-                    **asdict(one),
-                    "figures": dict(one.figures),
-                }
-                for one in events
-            ]
-        )
+        noted = datetime.now(UTC).isoformat()
+        self._add([{LINE: f"event {one.id}", "noted": noted, **asdict(one)} for one in events])
 
     def sent(self, event: AlertEvent, channel: str) -> None:
         self._add([{LINE: f"sent {event.id} {channel}", "at": datetime.now(UTC).isoformat()}])

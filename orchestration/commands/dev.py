@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import time
-import urllib.request
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import Annotated
 
 import typer
@@ -32,7 +30,7 @@ def dev(
     ] = None,
 ) -> None:
     """Start the Dagster UI, with its daemon, and the app, until Ctrl-C."""
-    from rag_assay.orchestration.child_module import start_module
+    from rag_assay.orchestration.child_module import start_module, wait_until_served
     from rag_assay.orchestration.web.page_process import free_port
     from rag_assay.warehouse.processes import end_process
 
@@ -51,21 +49,10 @@ def dev(
             started.append(process)
         paths = ("server_info", "_stcore/health")
         for what, process, at, path in zip(("Dagster", "App"), started, ports, paths, strict=True):
-            _wait_until_served(what, process, f"http://{HOST}:{at}/{path}")
+            wait_until_served(process, f"http://{HOST}:{at}/{path}", what, PATIENCE)
             say(f"{what + ':':<9}http://{HOST}:{at}/")
         say("Ctrl-C ends both")
         while all(process.poll() is None for process in started):
             time.sleep(0.2)
         name = "Dagster" if started[0].poll() is not None else "the app"
         raise AssayError(f"{name} has ended; see its output above")
-
-
-def _wait_until_served(what: str, process: subprocess.Popen[bytes], url: str) -> None:
-    until = time.monotonic() + PATIENCE
-    while time.monotonic() < until:
-        if (code := process.poll()) is not None:
-            raise AssayError(f"{what} has ended with exit code {code}; see its output above")
-        with suppress(OSError), urllib.request.urlopen(url, timeout=5):  # noqa: S310 -- our own
-            return
-        time.sleep(0.2)
-    raise AssayError(f"{what} does not answer at {url}")

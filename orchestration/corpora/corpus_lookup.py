@@ -19,7 +19,7 @@ from rag_assay.orchestration.corpora.corpus_study import (
 )
 from rag_assay.orchestration.corpora.facts import first_cell
 from rag_assay.orchestration.corpora.records import Corpora, CorpusSettings, NamedCorpus, normalize_name, slug
-from rag_assay.orchestration.templates.study_files import short_name
+from rag_assay.orchestration.templates.study_files import numbered, short_name
 from rag_assay.warehouse.attempts import turn
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.suggestions import unknown
@@ -157,8 +157,4 @@ def _default_name(target: str, corpora: Corpora) -> str:
 
 
 def _free(name: str, corpora: Corpora) -> str:
-    name = name[:90].strip()
-    number = 1
-    while corpora.named(name if number == 1 else f"{name} {number}"):
-        number += 1
-    return name if number == 1 else f"{name} {number}"
+    return next(one for one in numbered(name[:90].strip(), " ") if corpora.named(one) is None)

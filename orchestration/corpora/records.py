@@ -6,8 +6,7 @@ import json
 import re
 import shutil
 import unicodedata
-from collections.abc import Iterator
-from itertools import count
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -18,6 +17,7 @@ from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.runs.home_lock import alone
 from rag_assay.orchestration.stages import stages_of
+from rag_assay.orchestration.templates.study_files import numbered
 from rag_assay.warehouse import tables
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.atomic_write import atomic_write
@@ -236,13 +236,11 @@ class Corpora:
         shutil.rmtree(corpus.folder, ignore_errors=True)
 
     def _free_folder(self, name: str) -> Path:
-        for folder in _folders(self.root / slug(name)):
-            try:
+        for folder in (self.root / one for one in numbered(slug(name))):  # there are always further ones
+            with suppress(FileExistsError):
                 folder.mkdir(parents=True)
-            except FileExistsError:
-                continue
-            return folder
-        raise AssertionError("there are always further numbers")
+                break
+        return folder
 
     def _read(self, folder: Path) -> NamedCorpus | None:
         try:
@@ -279,9 +277,3 @@ def slug(name: str) -> str:
     """
     plain = unicodedata.normalize("NFKD", name.casefold()).encode("ascii", "ignore").decode()
     return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:40].strip("-") or "mine"
-
-
-def _folders(first: Path) -> Iterator[Path]:
-    yield first
-    for number in count(2):
-        yield first.with_name(f"{first.name}-{number}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -58,7 +58,6 @@ AT_ONCE = 64  # questions that are answered at a time
 LONGEST_COMMENT = 10_000  # characters of a comment that are kept
 LONGEST_TITLE = 200
 GRACE = 1.0  # seconds after its time in which an answer may still come
-GLANCE = 0.05  # seconds between two looks at a draft
 CHAT_LIMITS = ServiceLimits(at_once=AT_ONCE, queued=0)
 STOPPED_BEFORE = "it was stopped before it was put to a cell"
 Key = tuple[str, str]
@@ -147,16 +146,6 @@ class PendingQuestion:
         """Take the cells that answer it; from now on its time counts."""
         self.deadline = time.monotonic() + self._seconds
         self.sides = tuple(sides)
-
-    def drafts(self) -> Iterator[dict[str, str]]:
-        """Yield id of a turn -> what is written of its answer, whenever that has grown, until it is over."""
-        last: dict[str, str] = {}
-        while not self.is_over:
-            here = {one.turn.record_id: one.draft for one in self.sides}
-            if here != last and any(here.values()):
-                yield here
-                last = here
-            time.sleep(GLANCE)
 
     def turns(self) -> list[Turn]:
         """Return the turns, side a first, as they are kept; waits until they are there."""

@@ -91,38 +91,26 @@ class StudyTools:
 
     def definitions(self) -> dict[str, ToolDefinition]:
         cost = f"All runs together may cost {self._usd:g} US dollars; local models cost nothing."
+        about = {
+            "studies": "List the studies of the workspace, with what is wrong with a file.",
+            "plan": "Say what a run of a study would build, call and cost; nothing is run.",
+            "run": f"Run a study, or some of its cells and questions, and return the verdict. {cost}",
+            "verdict": "Say which cell (chunking, embedder, retriever, model) to use, and how sure that is.",
+            "compare": "Compare two cells question by question, with the interval of the difference.",
+            "question": "Look at a question in a cell: evidence, passages, where evidence was lost, answer, "
+            "scores.",
+        }
+        tools: dict[str, tuple[type[BaseModel], Callable[[Any], Reply]]] = {
+            "studies": (NoArguments, self._list),
+            "plan": (StudyForm, self._plan),
+            "run": (RunForm, self._run),
+            "verdict": (StudyForm, lambda form: self._verdict_of(self._result(form.study))),
+            "compare": (CompareForm, self._compare),
+            "question": (QuestionForm, self._question),
+        }
         return {
-            "studies": ToolDefinition(
-                "List the studies of the workspace, with what is wrong with a file.",
-                NoArguments,
-                self._in_thread(self._list),
-            ),
-            "plan": ToolDefinition(
-                "Say what a run of a study would build, call and cost; nothing is run.",
-                StudyForm,
-                self._in_thread(self._plan),
-            ),
-            "run": ToolDefinition(
-                f"Run a study, or some of its cells and questions, and return the verdict. {cost}",
-                RunForm,
-                self._in_thread(self._run),
-                changes=True,
-            ),
-            "verdict": ToolDefinition(
-                "Say which cell (chunking, embedder, retriever, model) to use, and how sure that is.",
-                StudyForm,
-                self._in_thread(self._verdict),
-            ),
-            "compare": ToolDefinition(
-                "Compare two cells question by question, with the interval of the difference.",
-                CompareForm,
-                self._in_thread(self._compare),
-            ),
-            "question": ToolDefinition(
-                "Look at a question in a cell: evidence, passages, where evidence was lost, answer, scores.",
-                QuestionForm,
-                self._in_thread(self._question),
-            ),
+            name: ToolDefinition(about[name], form, self._in_thread(answer), changes=name == "run")
+            for name, (form, answer) in tools.items()
         }
 
     def _in_thread(self, answer: Callable[[Any], Reply]) -> Callable[[Any], Any]:
@@ -247,9 +235,6 @@ class StudyTools:
                 f"the price of {', '.join(sorted(unpriced))} is not known, so no budget can hold it; set "
                 "`price` of the model in the study file"
             )
-
-    def _verdict(self, form: StudyForm) -> Reply:
-        return self._verdict_of(self._result(form.study))
 
     def _verdict_of(self, result: StudyResult) -> Reply:
         decided = result.verdict

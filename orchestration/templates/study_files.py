@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from ipaddress import ip_address
-from itertools import chain, count
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -153,8 +153,13 @@ def free_name(name: str, taken: Collection[str]) -> str:
     >>> free_name("docs", {"docs", "docs-2-pages"})
     'docs-3'
     """
-    others = (f"{name}-{number}" for number in count(2))
-    return next(one for one in chain([name], others) if not {one, f"{one}-pages"} & set(taken))
+    return next(one for one in numbered(name) if not {one, f"{one}-pages"} & set(taken))
+
+
+def numbered(name: str, sign: str = "-") -> Iterator[str]:
+    """Yield a name, then the name with the numbers from 2 on."""
+    yield name
+    yield from (f"{name}{sign}{number}" for number in count(2))
 
 
 def _path(path: Path, base: Path | None) -> str:
@@ -267,7 +272,8 @@ def _sources(folder: Path, name: str, base: Path | None) -> tuple[dict[str, str]
         raise InputError(f"{folder} holds no file that can be read{why}")
     sources: dict[str, str] = {}
     for reader, path, columns in found.sources:
-        key = f"{name}-pages" if len(found.sources) == 1 else _free(f"{name}-{reader}", sources)
+        keys = numbered(f"{name}-{'pages' if len(found.sources) == 1 else reader}")
+        key = next(one for one in keys if one not in sources)
         named = ", ".join(f"{column}: {quote_yaml(called)}" for column, called in columns.items())
         columns_field = f", columns: {{{named}}}" if named else ""
         sources[key] = f"{{reader: {reader}, path: {_path(path, base)}{columns_field}}}"
@@ -281,10 +287,6 @@ def _sources(folder: Path, name: str, base: Path | None) -> tuple[dict[str, str]
 def url_of(text: str) -> str:
     """Return a URL as YAML may hold it: in quotes where a sign of it means something else there."""
     return text if re.fullmatch(r"[\w./-]+", text) else quote_yaml(text)
-
-
-def _free(key: str, taken: dict[str, str]) -> str:
-    return key if key not in taken else next(k for n in count(2) if (k := f"{key}-{n}") not in taken)
 
 
 def _spider(url: str, host: str) -> tuple[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import count
 from pathlib import Path
 from textwrap import indent
 from typing import NamedTuple
@@ -17,6 +16,7 @@ from rag_assay.orchestration.templates.study_files import (
     QUESTIONS,
     by_language,
     describe_source,
+    numbered,
     quote_yaml,
     short_name,
 )
@@ -156,9 +156,6 @@ def _quick(embedder: str) -> str:
 
 
 def _folder(where: Home, name: str, target: str) -> Path:
-    for number in count(1):
-        folder = where.root / "tries" / (name if number == 1 else f"{name}-{number}")
-        kept = folder / TARGET
-        if not kept.exists() or kept.read_text(encoding="utf-8") == target:
-            return folder
-    raise AssertionError("there are always further numbers")
+    folders = (where.root / "tries" / one for one in numbered(name))
+    kept = (one / TARGET for one in folders)
+    return next(one.parent for one in kept if not one.exists() or one.read_text(encoding="utf-8") == target)

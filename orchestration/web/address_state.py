@@ -57,10 +57,16 @@ def choose_many(
     return list(st.session_state[key])
 
 
-def type_words(context: PageContext, name: str, label: str, width: int = 220) -> str:
+def type_words(context: PageContext, name: str, label: str) -> str:
     key = _begin(context, name, "")
-    st.text_input(label, key=key, width=width, on_change=_keep, args=(context, name, ""))
+    st.text_input(label, key=key, width=220, on_change=_keep, args=(context, name, ""))
     return str(st.session_state[key])
+
+
+def page_number(context: PageContext) -> int:
+    """Return which page of a list the address names, from 0; `page` counts from 1."""
+    typed = (context.get("page") or "")[:9]
+    return max(0, int(typed) - 1) if typed.isdecimal() else 0
 
 
 def _begin(context: PageContext, name: str, first: str, options: Sequence[str] | None = None) -> str:

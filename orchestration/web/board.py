@@ -18,7 +18,7 @@ from rag_assay.evals.reporting.exports import csv_text
 from rag_assay.orchestration.loopback import is_loopback
 from rag_assay.orchestration.web.charts import Chart
 from rag_assay.orchestration.web.chat.answer_html import label
-from rag_assay.orchestration.web.languages import Words, app_texts, language_here, words_in
+from rag_assay.orchestration.web.languages import Words, app_texts, language_here, named, words_in
 from rag_assay.orchestration.web.page_context import STUDY, PageContext
 from rag_assay.warehouse.errors import AssayError
 
@@ -36,10 +36,6 @@ def dagster_url() -> str:
 
 
 OUTCOMES = app_texts("outcomes")
-
-
-def outcome(code: str, words: Words) -> str:
-    return words(code) if code in OUTCOMES else code.replace("_", " ")
 
 
 NO_STUDY = app_texts("no_study")
@@ -94,10 +90,11 @@ def or_trouble(look: Callable[[], T]) -> T | None:
 
 
 @contextmanager
-def section(key: str, title: str, about: str) -> Iterator[None]:
+def section(key: str, title: str, about: str = "") -> Iterator[None]:
     with st.container(key=f"panel_{key}", border=True):
         st.header(title, anchor=False)
-        st.caption(label(about, 600))
+        if about:
+            st.caption(label(about, 600))
         yield
 
 
@@ -143,6 +140,6 @@ def _shown(column: pl.Series) -> pl.Series:
     if column.dtype == pl.String:
         # Of a code, as in `thumbs_down`, the words; texts of users stay as they are.
         is_code, words = column.name in _CODES, words_in(OUTCOMES, language_here())
-        texts = [text and plain(outcome(text, words) if is_code else text) for text in column]
+        texts = [text and plain(named(text, OUTCOMES, words) if is_code else text) for text in column]
         return pl.Series(column.name, texts, pl.String)
     return column.dt.replace_time_zone(None) if isinstance(column.dtype, pl.Datetime) else column

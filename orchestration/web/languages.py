@@ -19,6 +19,11 @@ app_texts = partial(read_texts, name="texts.yaml", package="rag_assay.orchestrat
 """(group) -> its texts in the app's `texts.yaml`."""
 
 
+def named(name: str, texts: Texts, words: Words) -> str:
+    """Return what the page calls something; a name without a text stays as it is."""
+    return words(name) if name in texts else name.replace("_", " ")
+
+
 def table_in(texts: Texts, language: Language) -> dict[str, str]:
     at = get_args(Language).index(language)
     return {name: both[at] for name, both in texts.items()}

@@ -10,13 +10,13 @@ import subprocess
 import sys
 import time
 import tomllib
-import urllib.request
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rag_assay.orchestration.child_module import wait_until_served
 from rag_assay.orchestration.loopback import is_loopback, url_of
 from rag_assay.warehouse.errors import AssayError, InputError
 from rag_assay.warehouse.processes import end_process
@@ -87,14 +87,7 @@ class Server:
         return self._process.pid
 
     def wait_until_ready(self) -> None:
-        until = time.monotonic() + _PATIENCE
-        while time.monotonic() < until:
-            if (code := self._process.poll()) is not None:
-                raise AssayError(f"the page's server has ended with exit code {code}; see its output above")
-            with suppress(OSError), urllib.request.urlopen(f"{self.site.url}_stcore/health", timeout=1):  # noqa: S310 -- our own
-                return
-            time.sleep(0.05)
-        raise AssayError(f"the page's server does not answer at {self.site.url}")
+        wait_until_served(self._process, f"{self.site.url}_stcore/health", "the page's server", _PATIENCE)
 
     def wait(self) -> None:
         while (code := self._process.poll()) is None:

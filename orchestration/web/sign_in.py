@@ -11,12 +11,12 @@ import threading
 import time
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 
 import streamlit as st
 
 from rag_assay.orchestration.authentication import SecretVerifier, TooManyAttemptsError, equal, make_room
 from rag_assay.orchestration.settings import Settings
+from rag_assay.orchestration.web.components.component import component, read
 from rag_assay.orchestration.web.languages import Language, app_texts, words_in
 from rag_assay.warehouse.paths import Home
 
@@ -78,7 +78,7 @@ def let_in(language: Language) -> bool:
         return True
     state = st.session_state
     is_in = bool(state.get(_IN))
-    _keeper()(
+    component("keeper", js=read("keeper.js"), isolate_styles=False)(
         key=_KEEPER,
         data={"ticket": state.pop(_TICKET, None), "asks": not is_in},
         on_ticket_change=lambda: _take_ticket(gate),
@@ -112,11 +112,3 @@ def _take_ticket(gate: PasswordGate) -> None:
     state = st.session_state
     ticket = state[_KEEPER].get("ticket")
     state[_IN] = bool(state.get(_IN)) or (isinstance(ticket, str) and gate.knows(ticket))
-
-
-@cache
-def _keeper() -> Callable[..., object]:
-    from streamlit.components import v2
-
-    script = Path(__file__).with_name("components") / "keeper.js"
-    return v2.component("assay_keeper", js=script.read_text(encoding="utf-8"), isolate_styles=False)

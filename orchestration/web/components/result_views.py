@@ -5,16 +5,18 @@ Both are drawn by the templates, styles and scripts of the report, in a shadow r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 
 from rag_assay.evals.reporting.page import join_files, read_script
+from rag_assay.orchestration.web.components.component import Listen, component, read
 from rag_assay.warehouse.identity import Json
 
-_FOLDER = Path(__file__).with_name("results")
 _SHARED = ("journey_parts.js", "journey_diff.js", "journey_table.js", "journey_view.js")
-Listen = Callable[[], None]
+_MATRIX = (
+    '<div class="as-questions"><div class="matrix-box journey"></div>'
+    '<aside class="panel journey" tabindex="-1" hidden></aside></div>'
+)
 
 
 def show_sections(key: str, html: str, layout: str = "", lang: str = "") -> dict[str, str] | None:
@@ -24,44 +26,24 @@ def show_sections(key: str, html: str, layout: str = "", lang: str = "") -> dict
     lang: of its texts, where it is another than the page's
     """
     data = {"html": html, "layout": layout, "lang": lang}
-    followed = getattr(_sections()(key=key, data=data, on_follow_change=_pass), "follow", None)
+    box, script = '<div class="as-sections"></div>', read("results/sections.js")
+    show = component("sections", html=box, css=result_styles(), js=script)
+    followed = getattr(show(key=key, data=data, on_follow_change=_pass), "follow", None)
     return (
         {str(name): str(value) for name, value in followed.items()} if isinstance(followed, Mapping) else None
     )
 
 
 def show_questions(key: str, view: Mapping[str, Json], on_open: Listen, on_page: Listen) -> None:
-    _questions()(key=key, data=dict(view), on_open_change=on_open, on_page_change=on_page)
+    script = "\n".join([*map(read_script, _SHARED), read("results/questions.js")])
+    show = component("questions", html=_MATRIX, css=result_styles(), js=script)
+    show(key=key, data=dict(view), on_open_change=on_open, on_page_change=on_page)
 
 
 @cache
-def _sections() -> Callable[..., object]:
-    from streamlit.components import v2
-
-    return v2.component(
-        "assay_sections", html='<div class="as-sections"></div>', css=result_styles(), js=_read("sections.js")
-    )
-
-
-@cache
-def _questions() -> Callable[..., object]:
-    from streamlit.components import v2
-
-    html = (
-        '<div class="as-questions"><div class="matrix-box journey"></div>'
-        '<aside class="panel journey" tabindex="-1" hidden></aside></div>'
-    )
-    scripts = [*map(read_script, _SHARED), _read("questions.js")]
-    return v2.component("assay_questions", html=html, css=result_styles(), js="\n".join(scripts))
-
-
 def result_styles() -> str:
     of_report = join_files("styles").replace(":root", ":host")  # where a shadow root has its colours
-    return f"{of_report}\n{_read('results.css')}"
-
-
-def _read(name: str) -> str:
-    return (_FOLDER / name).read_text(encoding="utf-8")
+    return f"{of_report}\n{read('results/results.css')}"
 
 
 def _pass() -> None:

@@ -23,7 +23,7 @@ from rag_assay.orchestration.web.chat.page_session import (
     place_here,
 )
 from rag_assay.orchestration.web.chat.turns import draft_html, show_question, show_turns
-from rag_assay.orchestration.web.components.follow import follow
+from rag_assay.orchestration.web.components.component import follow
 from rag_assay.orchestration.web.languages import Words, app_texts
 from rag_assay.orchestration.web.page_context import PageContext, UiOptions
 from rag_assay.orchestration.web.sign_in import page_home

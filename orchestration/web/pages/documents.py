@@ -36,11 +36,11 @@ from rag_assay.orchestration.corpora.document_list import (
     totals,
     worst_first,
 )
-from rag_assay.orchestration.web.address_state import choose_one, switch, type_words
+from rag_assay.orchestration.web.address_state import choose_one, page_number, switch, type_words
 from rag_assay.orchestration.web.board import dagster_url, or_trouble
 from rag_assay.orchestration.web.chat.answer_html import MOST, label, text_html
 from rag_assay.orchestration.web.components.result_views import show_sections
-from rag_assay.orchestration.web.languages import Texts, Words, app_texts, several
+from rag_assay.orchestration.web.languages import Words, app_texts, named, several
 from rag_assay.orchestration.web.page_context import PageContext
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.paths import Home
@@ -112,7 +112,7 @@ def _filter(context: PageContext, rows: Sequence[ListedDocument], words: Words) 
     losses = {"": words("any"), "some": words("lost_some"), "document": words("lost_document")}
     losses |= {kind: kinds(kind) for kind in totals(rows)} | {"scans": words("lost_scans")}
     guesses = {"": words("any"), "date": words("guessed_date"), "language": words("guessed_language")}
-    from_ = {one: f"{_named(one, ORIGINS, origins)} ({count(n)})" for one, n in dates.most_common()}
+    from_ = {one: f"{named(one, ORIGINS, origins)} ({count(n)})" for one, n in dates.most_common()}
 
     def choice(name: str, titles: dict[str, str]) -> str:
         return choose_one(context, name, words(name), list(titles), titles.__getitem__, 230)
@@ -141,10 +141,6 @@ def _matching(rows: Sequence[ListedDocument], wanted: Mapping[str, str]) -> list
         return is_there and lost in losses and guessed in guesses
 
     return [row for row in rows if fits(row)]
-
-
-def _named(name: str, texts: Texts, words: Words) -> str:
-    return words(name) if name in texts else name.replace("_", " ")
 
 
 def _link(context: PageContext, **change: str | None) -> str:
@@ -182,8 +178,7 @@ def _listed(
 ) -> PageSection:
     kinds = context.words(KINDS)
     most = max(0, (len(found) - 1) // PAGE)
-    typed = (context.get("page") or "")[:9]
-    at = min(int(typed) - 1, most) if typed.isdecimal() and int(typed) > 0 else 0
+    at = min(page_number(context), most)
     shown = found[at * PAGE : (at + 1) * PAGE]
     if not shown:
         return PageSection("listed", words("worst"), [words("none")])
@@ -220,14 +215,14 @@ def _note(row: ListedDocument, words: Words) -> str:
 
 
 def _date(context: PageContext, row: ListedDocument) -> str:
-    origin = _named(row.date_source or "none", ORIGINS, context.words(ORIGINS))
+    origin = named(row.date_source or "none", ORIGINS, context.words(ORIGINS))
     return f"{row.published_at[:10]} ({origin})" if row.published_at else origin
 
 
 def _language(context: PageContext, row: ListedDocument) -> str:
     if not row.language:
         return ""
-    return f"{row.language} ({_named(row.language_source or 'none', ORIGINS, context.words(ORIGINS))})"
+    return f"{row.language} ({named(row.language_source or 'none', ORIGINS, context.words(ORIGINS))})"
 
 
 # One document --------------------------------------------------------------------------------------------
@@ -329,7 +324,7 @@ def _blocks(context: PageContext, shown: Sequence[BlockOutcome], words: Words) -
             break
         left -= len(one.text) + 20
         state = "lost" if _is_lost(one) else "" if one.is_kept else "out"
-        kind = _named(one.kind, BLOCKS, names)
+        kind = named(one.kind, BLOCKS, names)
         said = f"{kind} · {words(f'block_{state}')}" if state else kind
         items.append(
             f'<li class="{state}"><span class="kind">{escape(said)}</span>'

@@ -21,10 +21,10 @@ from rag_assay.orchestration.runs.current_run import run_now
 from rag_assay.orchestration.stages import stages_of
 from rag_assay.orchestration.terminal.outcome_sentences import crawl_sentence
 from rag_assay.orchestration.web.address_state import switch
-from rag_assay.orchestration.web.board import OUTCOMES, dagster_url, or_trouble, outcome, show_no_study
+from rag_assay.orchestration.web.board import OUTCOMES, dagster_url, or_trouble, section, show_no_study
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.components.result_views import show_sections
-from rag_assay.orchestration.web.languages import Words, app_texts
+from rag_assay.orchestration.web.languages import Words, app_texts, named
 from rag_assay.orchestration.web.page_context import PageContext
 from rag_assay.orchestration.web.usage.panels import show_usage
 from rag_assay.warehouse.artifacts import ArtifactStore
@@ -180,8 +180,7 @@ def _progress(context: PageContext, words: Words, *, was_running: bool) -> None:
     _stages(found, words, context.words(STAGES))
     _cells(context, found, words)
     if found.crawls:
-        with st.container(key="panel_crawls", border=True):
-            st.header(words("crawls"), anchor=False)
+        with section("crawls", words("crawls")):
             st.html(_list(crawl_sentence(source, row) for source, row in found.crawls.items()))
 
 
@@ -198,20 +197,14 @@ def _standing(context: PageContext, found: StudyProgress, words: Words) -> None:
 
 def _stages(found: StudyProgress, words: Words, names: Words) -> None:
     rows = "".join(
-        f"<li><span>{escape(_stage(one.stage, names))}</span>"
+        f"<li><span>{escape(named(one.stage, STAGES, names))}</span>"
         f'<progress max="{one.keys}" value="{one.done}" '
-        f'aria-label="{escape(_stage(one.stage, names))}"></progress>'
+        f'aria-label="{escape(named(one.stage, STAGES, names))}"></progress>'
         f"<span>{count(one.done)} / {count(one.keys)}</span></li>"
         for one in found.stages
     )
-    with st.container(key="panel_stages", border=True):
-        st.header(words("stages"), anchor=False)
-        st.caption(words("stages_about"))
+    with section("stages", words("stages"), words("stages_about")):
         st.html(f'<ol class="as-stages">{rows}</ol>')
-
-
-def _stage(stage: str, words: Words) -> str:
-    return words(stage) if stage in STAGES else stage.replace("_", " ")
 
 
 def _cells(context: PageContext, found: StudyProgress, words: Words) -> None:
@@ -219,14 +212,14 @@ def _cells(context: PageContext, found: StudyProgress, words: Words) -> None:
     ends = context.words(OUTCOMES)
     rows = []
     for one in found.cells[:_CELLS]:
-        endings = ", ".join(f"{count(n)} {outcome(status, ends)}" for status, n in one.answers.items())
+        endings = ", ".join(
+            f"{count(n)} {named(status, OUTCOMES, ends)}" for status, n in one.answers.items()
+        )
         marks = [_mark(one.done.get(stage), words) for stage in CELL_STAGES]
         name = escape(one.cell.partition(".")[2].replace(".", " · "))
         rows.append(f'<tr><th scope="row">{name}</th>{"".join(marks)}<td>{escape(endings)}</td></tr>')
     head = "".join(f'<th scope="col">{escape(one)}</th>' for one in heads)
-    with st.container(key="panel_cells", border=True):
-        st.header(words("cells"), anchor=False)
-        st.caption(words("cells_about"))
+    with section("cells", words("cells"), words("cells_about")):
         st.html(
             '<div class="as-scroll" tabindex="0" role="region" aria-label="'
             f'{escape(words("cells"))}"><table class="as-cells"><thead><tr>{head}</tr></thead>'
@@ -245,8 +238,7 @@ def _mark(done: bool | None, words: Words) -> str:
 def _alerts(context: PageContext, words: Words) -> None:
     lines = Journal(context.workspace, context.study).lines()
     events = [one for one in lines if one["line"].startswith("event ")][-_ALERTS:]
-    with st.container(key="panel_alerts", border=True):
-        st.header(words("alerts"), anchor=False)
+    with section("alerts", words("alerts")):
         if not events:
             st.caption(words("no_alerts"))
             return

@@ -15,7 +15,7 @@ from rag_assay.evals.reporting.question_matrix import (
     QuestionMatrix,
 )
 from rag_assay.evals.reporting.texts import metric_title, read_yaml
-from rag_assay.orchestration.web.address_state import choose_many, choose_one, type_words
+from rag_assay.orchestration.web.address_state import choose_many, choose_one, page_number, type_words
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.components.result_views import show_questions
 from rag_assay.orchestration.web.languages import Words, app_texts
@@ -103,8 +103,7 @@ def _journey_words(context: PageContext) -> Mapping[str, str]:
 def _view(context: PageContext, matrix: QuestionMatrix, wanted: MatrixFilter, words: Words) -> dict[str, Any]:
     ids = matrix.matching(wanted)
     most = max(0, (len(ids) - 1) // PAGE)
-    typed = (context.get("page") or "")[:9]
-    first = PAGE * (min(int(typed) - 1, most) if typed.isdecimal() and int(typed) > 0 else 0)
+    first = PAGE * min(page_number(context), most)
     rows = matrix.rows(wanted, ids[first : first + PAGE])
     metric = matrix.metrics[wanted.metric]
     table = {

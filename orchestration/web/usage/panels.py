@@ -13,9 +13,9 @@ import streamlit as st
 from rag_assay.evals.reporting.display import MISSING, count, number, percent, truncate
 from rag_assay.orchestration.web import charts
 from rag_assay.orchestration.web.address_state import choose_one, switch
-from rag_assay.orchestration.web.board import OUTCOMES, chart, looking, or_trouble, outcome, section, table
+from rag_assay.orchestration.web.board import OUTCOMES, chart, looking, or_trouble, section, table
 from rag_assay.orchestration.web.chat.answer_html import label
-from rag_assay.orchestration.web.languages import Words, app_texts, language_here, several, words_in
+from rag_assay.orchestration.web.languages import Words, app_texts, language_here, named, several, words_in
 from rag_assay.orchestration.web.page_context import PageContext
 from rag_assay.orchestration.web.sign_in import page_home
 from rag_assay.warehouse.conversation_tables import write_conversations
@@ -329,7 +329,7 @@ def _questions(panels: Panels, rows: pl.DataFrame, words: Words) -> None:
 def _unanswered(panels: Panels, rows: pl.DataFrame, _words: Words) -> None:
     outcomes = words_in(OUTCOMES, language_here())
     counts = sorted(rows["why"].value_counts().iter_rows())
-    panels.say(f"{', '.join(f'{n} × {outcome(why, outcomes)}' for why, n in counts)}.")
+    panels.say(f"{', '.join(f'{n} × {named(why, OUTCOMES, outcomes)}' for why, n in counts)}.")
     panels.table("unanswered", folded=False)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -239,7 +240,9 @@ def test_an_answer_that_is_stopped_or_breaks_off_keeps_what_had_come(
     whole = answer("It leaves at noon [1]. It carries wool and salt and bricks to the island [2].")
     shipped.server.add(streamed(whole, pause=0.4))
     waiting = desk.ask(talk.study, name, QuestionRequest("Which boat has a whistle?"), [talk])
-    shown = next(iter(next(waiting.drafts()).values()))
+    while not (shown := waiting.sides[0].draft if waiting.sides else ""):
+        assert not waiting.is_over
+        time.sleep(0.05)
     waiting.stop()
     (stopped,) = waiting.turns()
     assert (stopped.status, stopped.answer) == (Status.NOT_RUN, None)
