@@ -127,7 +127,6 @@ class LoadedStudy:
 
 
 def _read(study: studies.Study, workspace: str, notes: tuple[str, ...] = ()) -> StudyResult:
-    """Read all but rankings now, so that later runs do not change a result."""
     from rag_assay.evals.reporting.rows import report_data
     from rag_assay.evals.reporting.stale_results import stored_result
 
@@ -390,7 +389,6 @@ class _Workspace:
         self._place = ""
 
     def default(self) -> str:
-        """Return the user's workspace, also after another one was used."""
         named = os.environ.get("ASSAY_HOME")
         if named != self._written:
             self._given = named

@@ -130,7 +130,6 @@ class SecretVerifier:
 
 
 def equal(one: str, other: str) -> bool:
-    """Compare in constant time."""
     return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode("utf-8", "replace"))
 
 

@@ -130,7 +130,6 @@ Condition = AutomationCondition[dg.AssetKey]
 
 
 def crawl_schedules(build: Build, layout: ProjectLayout) -> list[dg.ScheduleDefinition]:
-    """Return a schedule for each source, off by default, in UTC."""
     names = identifiers(build.sources)
     return [
         _schedule(names[name], name, recipe.schedule, layout)
@@ -277,7 +276,6 @@ def _condition(stages: Mapping[str, Stage], name: str, free: frozenset[str]) -> 
 
 
 def automation_sensor(layout: ProjectLayout) -> dg.AutomationConditionSensorDefinition:
-    """Return what looks at the conditions of the carried assets, off by default."""
     return dg.AutomationConditionSensorDefinition(
         name=layout.name(AUTOMATION),
         target=dg.AssetSelection.assets(*([*layout.prefix, name] for name in CARRIED)),
@@ -289,8 +287,6 @@ def automation_sensor(layout: ProjectLayout) -> dg.AutomationConditionSensorDefi
 
 
 def recipes_sensor(stages: Sequence[Stage], layout: ProjectLayout) -> dg.SensorDefinition:
-    """Return what tells Dagster of changed recipes without a run, off by default."""
-
     @dg.sensor(
         name=layout.name("changed_recipes"),
         minimum_interval_seconds=60,

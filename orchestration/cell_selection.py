@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 
 def named_cell(study: Study, name: str) -> Cell:
-    """Return the cell of a name, with or without the study before it."""
     from rag_assay.warehouse.suggestions import did_you_mean
 
     cells = {cell.key: cell for cell in study.cells()}

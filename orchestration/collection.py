@@ -12,13 +12,11 @@ Python's own (700, 10, 10) search hundreds of times while modules are imported, 
 
 
 def collect_seldom() -> None:
-    """Search less often."""
     gc.set_threshold(*COLLECT_AFTER)
 
 
 @contextmanager
 def collecting_seldom() -> Iterator[None]:
-    """Search less often for a while, in a process of somebody else."""
     before = gc.get_threshold()
     collect_seldom()
     try:

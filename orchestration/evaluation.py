@@ -50,7 +50,6 @@ class GivenQuestions(NamedTuple):
 
 
 def is_question_file(given: object) -> bool:
-    """Return whether questions are a file of a form that only a study reads, such as YAML."""
     if not isinstance(given, str | Path):
         return False
     return Path(given).name.lower().endswith(_TEXT_FILES)
@@ -154,7 +153,6 @@ def _question(place: str, row: Any, *, is_strict: bool) -> dict[str, Any]:
 
 
 def _with_evidence(cells: dict[str, Any]) -> dict[str, Any]:
-    """Return the cells of a question with its reference contexts as evidence."""
     contexts, ids = (_as_list(cells.pop(name, None)) for name in ("contexts", "context_ids"))
     pages = ids if len(ids) == len(contexts) else [None] * len(contexts)
     evidence = [

@@ -18,7 +18,6 @@ def _kinds(error: BaseException) -> set[str]:
 
 
 def is_of_log(error: BaseException) -> bool:
-    """Return whether an error says that Dagster's log of runs, a file or a server, cannot be used."""
     return bool({_DATABASE, _POSTGRES} & _kinds(error))
 
 

@@ -63,7 +63,6 @@ def is_same_origin(origin: str, scheme: str, host: str) -> bool:
 
 
 def free_loopback_port() -> int:
-    """Return a port of 127.0.0.1 that is free now."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])

@@ -90,11 +90,9 @@ class Bars:
 
     @property
     def is_live(self) -> bool:
-        """Whether there is a terminal on which progress is shown."""
         return self.console.is_terminal
 
     def above(self) -> RenderableType | None:
-        """Return what is shown above the bars of a terminal."""
         return None
 
     def _shown(self) -> RenderableType:
@@ -110,7 +108,6 @@ class Bars:
             self._tasks[stage] = self._progress.add_task(f"{self._place}: {stage}", total=None)
 
     def end(self, report: StageReport) -> None:
-        """Receive what came of the stage that began last."""
         for label in list(self._tasks):
             self._end(label)
         self._keep(report, *stage_lines(report, self._place))

@@ -68,18 +68,15 @@ class Workspace(dg.ConfigurableResource[RunOptions]):
         )
 
     def activate(self) -> None:
-        """Let this process work in the workspace."""
         if models := _value_of(self.models.folder):
             os.environ["ASSAY_MODELS"] = models
         found = _value_of(self.home)
         use_workspace(Settings(home=found) if found else Settings())
 
     def create_resource(self, context: dg.InitResourceContext) -> RunOptions:
-        """Return the options of a run, which has budgets of its own."""
         self.activate()
         return RunOptions(again=self.crawler.again, budgets=self.gateway.budgets())
 
 
 def _value_of(text: str) -> str:
-    """Return a value, or that of the environment variable that stands for it; empty if there is none."""
     return text.get_value() or "" if isinstance(text, dg.EnvVar) else text

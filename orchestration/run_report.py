@@ -49,12 +49,10 @@ class RunReport:
 
     @property
     def ok(self) -> bool:
-        """Whether every key of every stage is there and whole."""
         return not any(stage.failed or stage.left_out for stage in self.stages)
 
     @property
     def unchanged(self) -> bool:
-        """Whether nothing was computed, and no key means another artifact than before."""
         return not any(stage.built or stage.reused for stage in self.stages)
 
     def is_there(self, name: str) -> bool:
@@ -63,12 +61,10 @@ class RunReport:
 
     @property
     def built(self) -> int:
-        """How many keys were computed."""
         return sum(stage.built for stage in self.stages)
 
 
 def failure_notes(stages: Iterable[StageReport]) -> tuple[str, ...]:
-    """Return a sentence for each reason for which something failed in a stage, for the report."""
     notes = []
     for stage in stages:
         for reason, keys in list(by_reason(stage.failed).items())[:REASONS]:
@@ -83,7 +79,6 @@ def failure_notes(stages: Iterable[StageReport]) -> tuple[str, ...]:
 
 
 def stage_counts(report: StageReport) -> dict[str, int]:
-    """Return how many keys of a stage ended how."""
     counts = {
         "keys": report.keys,
         "computed": report.built,

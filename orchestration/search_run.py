@@ -102,18 +102,15 @@ class Costs:
         )
 
     def of(self, cell: Cell, unit: str) -> float:
-        """Return what one question costs in a cell, in evaluations, calls, tokens or US dollars."""
         if unit == "evaluations":
             return 1.0
         found: float = getattr(self.most([cell]), unit)
         return found / max(self._n, 1)
 
     def caps(self, budget: SearchBudget) -> list[tuple[str, float]]:
-        """Return the caps of a budget that grow with the questions."""
         return [(unit, cap) for unit in UNITS if (cap := getattr(budget, unit)) is not None]
 
     def fits(self, cells: Sequence[Cell], budget: SearchBudget) -> bool:
-        """Return whether cells, asked all of their questions, are within every cap of a budget."""
         if budget.cells is not None and len(cells) > budget.cells:
             return False
         asked = sum(self._n if cell.sample is None else min(cell.sample, self._n) for cell in cells)
@@ -243,7 +240,6 @@ class _Race:
     def _looked(
         self, record: SearchRecord, rung: Rung, number: int, left: list[Cell], asking: _Asking
     ) -> tuple[SearchRecord, list[Cell]]:
-        """Look at the cells after a rung, unless just this was looked at before; store what was decided."""
         values, inputs = _values(rung, asking.field, number, self.home)
         record = replace(record, values=pl.concat([record.values, values]))
         level = self.search.alpha / max(len(asking.blocks) - 1, 1)

@@ -53,7 +53,6 @@ class StopSignals:
         self._arrived: list[int] = []
 
     def arrived(self) -> list[int]:
-        """Return the numbers of all that have arrived, in their order."""
         with self._lock:
             with suppress(BlockingIOError):
                 self._arrived += [number for number in os.read(self.reading, 4096) if number in STOPPING]
@@ -75,7 +74,6 @@ def guard() -> StopSignals:
 
 
 def stopped_sentence() -> str:
-    """Return what a command says that was stopped, which is then said once."""
     global _is_told  # noqa: PLW0603 -- of this process
     _is_told = True
     return SENTENCE
@@ -158,7 +156,6 @@ def _end() -> NoReturn:
 
 
 def _write(text: str) -> None:
-    """Write to stderr unless that would block."""
     with suppress(OSError, ValueError):
         if select.select([], [2], [], 0)[1]:
             os.write(2, text.encode())

@@ -27,7 +27,6 @@ from rag_assay.evals.study.study import Study
 
 
 def up_to(study: Study, last: Collection[str]) -> dict[str, Stage]:
-    """Return some stages of a study and those that they are built from, in their order."""
     stages = stages_of(Grid([study]))
     wanted = set(last)
     for name in reversed(stages):  # each stands after those that it needs

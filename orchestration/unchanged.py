@@ -195,7 +195,6 @@ class Recorder:
 
     @contextmanager
     def printing(self) -> Iterator[None]:
-        """Keep what is printed meanwhile."""
         with (
             redirect_stdout(_Tee(sys.stdout, "stdout", self.printed)),
             redirect_stderr(_Tee(sys.stderr, "stderr", self.printed)),
@@ -242,7 +241,6 @@ class Recorder:
         return True
 
     def _inputs(self, root: Path, named: Iterable[str]) -> tuple[list[str], list[str]]:
-        """Return files and folders outside the workspace that decide what a run does, sorted."""
         here, python = f"{root}/", _libraries()
         scratch = {"/dev", str(root), tempfile.gettempdir(), os.path.realpath(tempfile.gettempdir())}
         modules = {file for one in list(sys.modules.values()) if (file := getattr(one, "__file__", None))}
@@ -288,7 +286,6 @@ class _Tee(io.TextIOBase):
 
 
 def _libraries() -> tuple[str, ...]:
-    """Return the folders of Python's modules; documents may be elsewhere below its prefix: /usr/src."""
     names = ("stdlib", "platstdlib", "purelib", "platlib")
     return tuple(f"{sysconfig.get_path(name)}/" for name in names)
 
@@ -320,7 +317,6 @@ def _situation(arguments: Sequence[str]) -> str:
 
 
 def _facts(files: Iterable[str], folders: Iterable[str]) -> list[list[Any]]:
-    """Return the state of each file, and of each file in folders: what it is, and its times."""
     facts: list[list[Any]] = [_of_file(path) for path in files]
     for folder in folders:
         facts.append(_of_file(folder, is_folder=True))
@@ -367,7 +363,6 @@ def workspace_state(root: Path) -> str:
 
 
 def _study_records(root: Path) -> list[str]:
-    """Return the records of studies that were run (run_studies.note), the last one at the end."""
     records = sorted((root / "studies").glob("*.json"), key=lambda one: one.stat().st_mtime_ns)
     return [one.read_text(encoding="utf-8") for one in records]
 

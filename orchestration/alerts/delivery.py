@@ -148,7 +148,6 @@ def _short(cell: str) -> str:
 
 
 def failure_event(study: str, report: RunReport, failures: Sequence[str], home: Home) -> AlertEvent | None:
-    """Return the event of a failed run, None where it did not."""
     lines = [
         f"{stage.stage}, {len(keys)} of {stage.keys}: {reason.splitlines()[0]} (first {keys[0]})"
         for stage in report.stages

@@ -27,7 +27,6 @@ MOST_TURNS = 1_000
 
 
 def conversation_of(after: list[str], file: Path | None) -> list[str]:
-    """Return the turns before a question, oldest first: those of `--after`, or of a file."""
     if after and file:
         raise InputError("give the conversation by --after or by --conversation, not by both")
     turns = _read(file) if file else after

@@ -173,7 +173,6 @@ class _Places:
 
 
 def _place(study: Study, stage: str, key: str) -> Place:
-    """Return the part of a study file that a key of a stage depends on most: the last of its axes."""
     if stage in {"pages", "documents"}:
         return ("sources", key)
     if stage in {"questions", "gate"}:
@@ -186,7 +185,6 @@ def _place(study: Study, stage: str, key: str) -> Place:
 
 
 def _in_repository(path: Path) -> str:
-    """Return a path as GitHub knows it: from the folder of the repository, where it lies there."""
     root = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd())
     try:
         return str(path.resolve().relative_to(root.resolve()))
@@ -195,7 +193,6 @@ def _in_repository(path: Path) -> str:
 
 
 def summary(study: Study, report: RunReport, gates: Sequence[GateResult], data: ReportData | None) -> str:
-    """Return a run in Markdown: verdict, gates, what failed, the first cells."""
     parts = [f"## {escape_markdown(study.study)}"]
     if data is not None:
         parts.append(escape_markdown(" ".join(data.verdict.sentences)))
@@ -289,7 +286,6 @@ def _comment_of(client: httpx.Client, url: str, mark: str) -> int | None:
 
 
 def _cut(text: str) -> str:
-    """Keep whole lines of a text that is too long."""
     if len(text) <= LONGEST:
         return text
     return text[: text.rindex("\n", 0, LONGEST)] + "\n\n(cut; the report is complete)\n"
@@ -332,7 +328,6 @@ def last_result(home: Home, study: str) -> HistoryEntry | None:
 
 
 def changes_since(before: HistoryEntry | None, home: Home, study: str) -> str:
-    """Return what differs between a result and the last one, in Markdown."""
     from rag_assay.evals.reporting.changes.diff import diff
     from rag_assay.evals.reporting.changes.diff_page import diff_page
     from rag_assay.evals.reporting.changes.pages import truncate_page

@@ -78,7 +78,6 @@ class BuiltCorpus(NamedTuple):
 
 
 def build(corpus: NamedCorpus, said: CorpusOptions, corpora: Corpora) -> BuiltCorpus:
-    """Build a corpus; by words alone if no model was named and embedding would take long."""
     home, study = corpora.home, read_study(corpus.study)
     with _Bars([name for name, stage in stages_of(Grid([study])).items() if stage.keys()]) as bars:
         if not _may_be_by_words(corpus, said, corpora):
@@ -146,5 +145,4 @@ class _Bars(Bars):
         self._stages = [one for one in BUILT if one in stages]
 
     def begin(self, stage: str, number: int, of: int) -> None:
-        """Hear that a stage begins; its number is that among all stages."""
         super().begin(stage, self._stages.index(stage) + 1, len(self._stages))

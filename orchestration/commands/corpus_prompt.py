@@ -123,7 +123,6 @@ class OpenCorpus(Closeable):
         return analyzer._replace(functional=False)
 
     def ask(self, question: str) -> Turn:
-        """Answer a question of this conversation; what was said before it goes along."""
         study = self._opened.study
         if self._conversation is None:
             self._conversation = self._service.begin_conversation(study, place="terminal")
@@ -315,7 +314,6 @@ class CorpusPrompt:
         say("Answers are JSON now." if self.shown.as_json else "Answers are text now.")
 
     def _go_to(self, corpus: NamedCorpus, cell: str | None) -> None:
-        """Open another corpus or cell; where that fails, the one of before stays open."""
         opened = self._opened(corpus, cell)
         self.open.close()
         self.open, self._seen = opened, 0
@@ -336,7 +334,6 @@ class CorpusPrompt:
 
 
 def pick_corpus(said: str, corpora: Corpora) -> NamedCorpus:
-    """Return the corpus of a name, or of a number as the list shows it."""
     there = corpora.all()
     if corpora.named(said) is None and said.isdecimal() and 1 <= int(said[:9]) <= len(there):
         return there[int(said) - 1]

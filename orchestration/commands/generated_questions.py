@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 def make_without_model(
     study: Study, kinds: str | None, n: int, seed: int, output: Path | None, *, force: bool
 ) -> int:
-    """Bring the documents of a study up to date, make questions from them, and write a question file."""
     from rag_assay.evals.question_generation.generator import DEFAULT, GenerationPlan
     from rag_assay.evals.question_generation.kinds import KINDS
     from rag_assay.orchestration.commands.run_stages import walk
@@ -49,7 +48,6 @@ def beside(study: Path) -> Path:
 
 
 def free_path(path: Path, *, force: bool) -> Path:
-    """Return a path that may be written to."""
     if path.exists() and not force:
         raise InputError(
             f"{path} exists already; replace it with --force, or write another file with --output"
@@ -58,7 +56,6 @@ def free_path(path: Path, *, force: bool) -> Path:
 
 
 def say_left_out(questions: GeneratedQuestions) -> None:
-    """Say which candidates were left out, and why."""
     say("Left out:")
     for line in questions.tally.lines() or ["nothing"]:
         say(f"  {line}")

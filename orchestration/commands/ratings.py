@@ -182,7 +182,6 @@ def _import(file: Path, path: Path, *, partial: bool, run: bool) -> int:
 
 
 def _of_own_answers(name: str, where: Home) -> Study | None:
-    """Return the study of that name whose answers are its own; None: there is none, or it is of sheets."""
     from rag_assay.evals.spreadsheet_import.bundle import STUDY_FILE, imports_folder
     from rag_assay.evals.study.run_studies import known_path
     from rag_assay.evals.study.study_file import read_study
@@ -197,7 +196,6 @@ def _of_own_answers(name: str, where: Home) -> Study | None:
 
 
 def _bring_up_to_date(path: Path) -> int:
-    """Run the study, unless that might ask a model that is to be paid."""
     from rag_assay.evals.study.imported_study import ImportedStudy
     from rag_assay.evals.study.run_studies import note
 
@@ -237,7 +235,6 @@ def _sentences(found: ImportSummary) -> Iterator[str]:
 
 
 def _bring_back(file: Path, *, partial: bool) -> int:
-    """Add what a sheet of ours brings; nothing of it if some rows cannot be taken, unless `partial`."""
     import rag_assay.evals.study.registry  # noqa: F401 -- fills the registry of rubrics
     from rag_assay.evals.human.spreadsheets.upload import bring_back as read
     from rag_assay.evals.human.spreadsheets.upload import keep

@@ -159,7 +159,6 @@ def _say_note(found: Study, where: Home) -> StoredResult:
 
 
 def _write_page(found: Study, where: Home, output: Path | None) -> Path:
-    """Bring the report up to date in its place, or write it to another file; return its path."""
     from rag_assay.evals.reporting.page import write_html, write_report
     from rag_assay.evals.reporting.rows import report_data
 

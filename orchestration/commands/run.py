@@ -96,7 +96,6 @@ QuestionsOption = Annotated[
 
 
 def slice_of(study: Study, cells: list[str] | None, questions: str | None) -> Study:
-    """Return the slice of a study that the options choose, and say what it is; without them, the study."""
     from rag_assay.evals.study.slice_selection import slice_study
 
     found = slice_study(study, tuple(cells or ()), questions)
@@ -108,7 +107,6 @@ def slice_of(study: Study, cells: list[str] | None, questions: str | None) -> St
 
 
 def stages_up_to(study: Study, only: str | None) -> tuple[str, ...] | None:
-    """Return the named stages and all that they are built from, in their order; None: every stage."""
     from rag_assay.evals.study.grid import Grid
     from rag_assay.orchestration.stages import stages_of, up_to
     from rag_assay.warehouse.suggestions import named_in

@@ -134,7 +134,6 @@ def _open(
 
 
 def _token(host: str) -> str | None:
-    """Return the token that clients must send; None: no token is required."""
     from rag_assay.orchestration.loopback import is_loopback
 
     token = os.environ.get(TOKEN) or None

@@ -169,7 +169,6 @@ def documents(
 
 
 def _show_history(study: str, form: str, output: Path | None) -> None:
-    """Show which results a study had, and what had changed each time."""
     from rag_assay.evals.reporting.changes.history import history_csv, history_json, history_page, steps
     from rag_assay.evals.reporting.changes.results import history_of
 

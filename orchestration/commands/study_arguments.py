@@ -22,7 +22,6 @@ def home_to_look_at() -> Home:
 
 
 def prepare_home() -> Home:
-    """Return the home, made where it is not there, for a command that writes."""
     prepare(Settings())
     return home()
 
@@ -44,7 +43,6 @@ def study_of(name: str) -> Study:
 
 
 def study_as_written(name: str) -> Study:
-    """Return the study of a name or path with every cell that its file says, run or not."""
     from rag_assay.evals.study.run_studies import find_known
 
     return find_known(name, home_to_look_at())
@@ -67,7 +65,6 @@ def files_of(study: Study) -> set[Path]:
 
 
 def files_of_broken(path: Path) -> set[Path]:
-    """Return the same of a study file with a mistake, whose cause may be a file that is not there."""
     import yaml
 
     written = None
@@ -85,7 +82,6 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _paths(file: Path, written: object) -> Iterator[Path]:
-    """Yield what texts in a study file may be the paths of, as `absolute` reads them."""
     for text in filter(None, _texts(written)):
         with suppress(OSError, ValueError, RuntimeError):  # too long, with a zero byte, of an unknown `~user`
             for base in (file.parent, Path.cwd()):

@@ -88,7 +88,6 @@ class TrialRun:
         return self._run(self.study)
 
     def _ranked(self, plan: GenerationPlan | None, *, again: bool) -> bool:
-        """Rank the pipelines one part after the other; return whether there are any."""
         if not self._run(self.study, RANKED[:2], again=again).is_there("documents"):
             return False
         if plan and self._words() > MANY and self.trial.cut_once():
@@ -122,7 +121,6 @@ class TrialRun:
         self.study = read_study(self.trial.study)
 
     def _choose(self) -> None:
-        """Let the pipeline that is best so far answer, and BM25 beside it: the simplest one."""
         if self.trial.questions and self.screen.pipelines:
             best = self.screen.pipelines[0]
             simplest = next(iter(self.study.retrievers))

@@ -114,7 +114,6 @@ class TrialScreen(Bars):
         self._pipelines = ranked
 
     def above(self) -> RenderableType | None:
-        """Return the estimate, and below it the pipelines."""
         return Group(*self._lines(), "")
 
     def _lines(self) -> Iterator[RenderableType]:
@@ -123,7 +122,6 @@ class TrialScreen(Bars):
             yield self.table()
 
     def table(self) -> Table:
-        """Return the pipelines that are measured so far; the others follow."""
         there = {name for one in self._pipelines for name in one.means}
         shown = [one for one in self._metrics if one[0] in there][:COLUMNS]
         table = Table(box=SIMPLE_HEAD, padding=(0, 2, 0, 0), title_justify="left")
@@ -138,7 +136,6 @@ class TrialScreen(Bars):
         return table
 
     def leave(self) -> None:
-        """Print what is measured so far to standard output, where the trial is ended early."""
         if self._pipelines:
             console(width=width()).print(self.table())
             rest = f"; {several(len(self._waiting), 'pipeline')} not measured yet" if self._waiting else ""

@@ -96,7 +96,6 @@ def choices_of(target: str, said: CorpusOptions) -> CorpusSettings:
 
 
 def merge_choices(choices: CorpusSettings, said: CorpusOptions) -> CorpusSettings:
-    """Return choices, updated by the given ones."""
     found: dict[str, str | None] = {"retriever": said.retriever, "generator": said.generator}
     if said.words:
         found["search"] = "words"

@@ -91,7 +91,6 @@ class ListedDocument:
 
     @property
     def lost(self) -> dict[str, int]:
-        """Kind -> how many blocks are lost, where any are."""
         return {kind: came - kept for kind, (came, kept) in self.fidelity.items() if kept < came}
 
     @property
@@ -154,7 +153,6 @@ def _rows(study: Study, source: str, home: Home) -> Iterator[ListedDocument]:
 
 
 def worst_first(rows: Iterable[ListedDocument]) -> list[ListedDocument]:
-    """Order by loss: pages without a document, then by lost blocks and scanned pages."""
     return sorted(
         rows, key=lambda row: (not row.reason, -sum(row.lost.values()) - len(row.scanned_pages), row.url)
     )
@@ -169,7 +167,6 @@ def totals(rows: Iterable[ListedDocument]) -> dict[str, list[int]]:
 
 
 def show_documents(rows: Sequence[ListedDocument]) -> None:
-    """Print a table of documents with the kinds that occur, and their sums."""
     from rich.table import Table
     from rich.text import Text
 

@@ -27,7 +27,6 @@ NARROW = 100  # columns below which a corpus is some lines of its own
 
 
 def show_corpora(found: Sequence[CorpusSummary], selected: str | None) -> None:
-    """Print a line a corpus to standard output; where there is no room, three."""
     out = console(width=narrow_width())
     if out.width < NARROW:
         for at, one in enumerate(found, 1):
@@ -181,7 +180,6 @@ def set_damaged_aside(study: Study, home: Home) -> int:
 
 
 def first_cell(study: Study, store: ArtifactStore | None = None) -> Cell:
-    """Return the first cell of a study that answers questions from passages."""
     found = [cell for cell in study.cells() if cell.reads_ranking]
     if not found:
         raise InputError(f"{study.path}: no cell of the study can be asked")

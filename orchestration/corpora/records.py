@@ -183,7 +183,6 @@ class Corpora:
 
     @property
     def selected(self) -> NamedCorpus | None:
-        """The corpus that is asked where none is named; None: none was selected, or it is gone."""
         try:
             folder = json.loads((self.root / SELECTED).read_text("utf-8"))["folder"]
         except (OSError, ValueError, KeyError, TypeError):

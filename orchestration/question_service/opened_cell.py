@@ -100,7 +100,6 @@ class OpenedCell(Closeable):
         }
 
     def search(self, asking: QuestionRequest) -> PipelineResult:
-        """Return what is found for a question, without an answer."""
         return self._traced(self.pipeline.search_row(self.row(asking), without=_removals(asking)))
 
     def result(self, asking: QuestionRequest, known: Row | None = None) -> PipelineResult:
@@ -223,7 +222,6 @@ def _ready(pipeline: Pipeline, work: BuildContext, *, interactive: bool) -> Pipe
 
 
 def places_of(study: Study, cell: Cell, work: BuildContext) -> Places:
-    """Return where the chunks of a cell stand in their documents: sections and pages."""
     key = Grid([study]).index_key(cell).rpartition(".")[0]
     chunks = work.store.current("chunks", key)
     if chunks is None:

@@ -81,7 +81,6 @@ class AnswerSide:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing works on it any more."""
         return self.future is not None and self.future.done()
 
 
@@ -126,7 +125,6 @@ class PendingQuestion:
 
     @property
     def seconds(self) -> float:
-        """Since it was asked."""
         return time.monotonic() - self.began
 
     @property
@@ -135,7 +133,6 @@ class PendingQuestion:
 
     @property
     def is_over(self) -> bool:
-        """Whether it is answered, or its time is over."""
         return self.is_done or time.monotonic() > self.deadline + GRACE
 
     def stop(self) -> None:
@@ -164,13 +161,11 @@ class PendingQuestion:
         ]
 
     def unfinished(self, side: AnswerSide, *, is_closed: bool = False) -> Turn:
-        """Return the turn of an answer that was stopped, or whose time is over."""
         if is_closed or self.stopped.is_set() or (side.future and side.future.cancelled()):
             return self.failed(side, Status.NOT_RUN, STOPPED)
         return self.failed(side, Status.TIMEOUT, f"there was no answer within {self._seconds:g} s")
 
     def failed(self, side: AnswerSide, status: Status, reason: str) -> Turn:
-        """Return a turn without an answer, with what had come of it."""
         return failed_turn(self.timed(side.turn), status, reason).model_copy(
             update={"partial": side.draft[:LONGEST_PARTIAL] or None}
         )
@@ -263,7 +258,6 @@ class QuestionService(Workers):
             pending.placed.set()
 
     def _refuse(self, pending: PendingQuestion, status: Status, reason: str) -> None:
-        """Keep the turn of a question that is put to no cell; `error` says why not even that is kept."""
         try:
             there = self._there(*pending.key).unanswered
             asked, number = next(
@@ -301,7 +295,6 @@ class QuestionService(Workers):
         return self._kept(pending.key, pending.timed(turn))
 
     def _kept(self, key: Key, turn: Turn) -> Turn:
-        """Store a turn unless one is stored already, and return the stored one."""
         is_new = self.chats.append(*key, [turn])
         self.changed()
         if is_new:
@@ -354,7 +347,6 @@ class QuestionService(Workers):
         self._keep(study, conversation, line)
 
     def vote(self, study: Study, conversation: str, number: int, preferred: Preferred, knows: Knows) -> Vote:
-        """Keep which of two answers is better, as `evals.chat.votes.vote` does."""
         from rag_assay.evals.chat.votes import vote
 
         said = vote(study, self.chats, conversation, number, preferred, knows)
@@ -378,7 +370,6 @@ class QuestionService(Workers):
         self.changed()
 
     def changed(self) -> None:
-        """Let DuckDB be filled from the files of conversations, soon."""
         if not self._fills_tables:
             return
         from rag_assay.warehouse.conversation_tables import ConversationSync

@@ -69,12 +69,10 @@ class Workers:
 
     @property
     def under_way(self) -> int:
-        """How many requests are being answered or wait."""
         return self._under_way
 
     @property
     def is_open(self) -> bool:
-        """Whether requests are taken."""
         return not self._is_closed
 
     def begin(self, work: Callable[[], Result]) -> Future[Result]:
@@ -118,7 +116,6 @@ class Workers:
             self._turns.drop_cancelled()
 
     def close(self) -> None:
-        """Take no more requests, and wait for none."""
         self._is_closed = True
         self._pool.shutdown(wait=False, cancel_futures=True)
 

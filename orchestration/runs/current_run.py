@@ -19,7 +19,6 @@ class RunNow:
 
 
 def run_now(home: Home) -> RunNow | None:
-    """Return which run works on a home, if one does: by the lock that it holds."""
     path = home.root / "run.lock"
     try:
         handle = os.open(path, os.O_RDONLY)

@@ -56,7 +56,6 @@ def prune(
 
 
 def _is_needed(instance: dg.DagsterInstance, run_id: str) -> bool:
-    """Return whether the latest materialization of some partition is of a run."""
     cursor, has_more = None, True
     while has_more:
         page = instance.get_records_for_run(

@@ -105,8 +105,6 @@ def study_job(
 def _step(
     name: str, identifier: str, priority: int, pool: str | None, layout: ProjectLayout
 ) -> dg.PendingNodeInvocation[Any]:
-    """Return the step of a stage or a search; its definition has a name of its own, as Dagster wants it."""
-
     @dg.op(
         name=f"{name}_of_{identifier}",
         required_resource_keys={RUN},
@@ -189,7 +187,6 @@ class LaunchedRun:
         self._told_at: dict[str, float] = {}
 
     def build(self, name: str, context: dg.OpExecutionContext) -> StageReport:
-        """Bring a stage up to date, or run the search; return what came of it."""
         with self._step(context):
             if name == SEARCH:
                 return StageReport(SEARCH, 0) if self.part.only else self._search(context)
@@ -247,7 +244,6 @@ class LaunchedRun:
 
     @contextmanager
     def _step(self, context: dg.OpExecutionContext) -> Iterator[None]:
-        """Let a step work, unless one before it has ended the run."""
         if self._error is not None:
             raise self._error
         self._context = context
@@ -262,7 +258,6 @@ class LaunchedRun:
             raise
 
     def _tell(self, label: str, done: int, of: int) -> None:
-        """Write a sentence into the log of the step, and now and then how far it is."""
         now = time.monotonic()
         if self._context is None or (of and now - self._told_at.setdefault(label, now) < SELDOM):
             return

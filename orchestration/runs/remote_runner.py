@@ -83,12 +83,10 @@ class GraphQLServer:
             raise
 
     def partition_keys(self, asset: Sequence[str]) -> list[str]:
-        """Return the partitions of an asset, by the path of its key; none if it is not defined."""
         nodes = self._ask(_PARTITIONS, {"keys": [{"path": list(asset)}]})["assetNodes"]
         return [str(key) for node in nodes for key in node["partitionKeys"]]
 
     def launch(self, asset: Sequence[str], tags: Mapping[str, str]) -> str:
-        """Submit a run of the partitions of an asset that its tags name; return its id."""
         selector = {
             "repositoryLocationName": self._module,
             "repositoryName": REPOSITORY,

@@ -65,7 +65,6 @@ class McpTools:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Answer requests in the block."""
         async with self._manager.run():
             yield
 
@@ -190,8 +189,6 @@ class _Server:
 
 
 async def _or_cancelled(reply: asyncio.Future[Body], request: Request) -> Body:
-    """Wait for a reply; cancel it as soon as the client has gone."""
-
     async def disconnected() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
@@ -209,7 +206,6 @@ async def _or_cancelled(reply: asyncio.Future[Body], request: Request) -> Body:
 
 
 async def _stream(reply: asyncio.Future[ChatCompletion], chat: ChatForm) -> AsyncIterator[str]:
-    """Yield the events of a stream; what fails after its beginning is an event with the error."""
     try:
         while not reply.done():
             yield ": being answered\n\n"

@@ -88,7 +88,6 @@ class SearchForm(AnswerForm):
 
 
 def _text(content: object) -> object:
-    """Return the text of a message, whose parts are joined."""
     if not isinstance(content, list) or not content:
         return content
     for part in content:
@@ -133,11 +132,9 @@ class ChatForm(_Form):
 
     @property
     def wants_usage(self) -> bool:
-        """Whether a stream ends with the token counts."""
         return bool(self.stream_options and self.stream_options.include_usage)
 
     def request(self, longest: int) -> QuestionRequest:
-        """Return the last message, which is the user's, and what was said before it by turns."""
         for place, one in enumerate(self.messages):
             if one.content is None and one.role != "assistant":
                 raise BadRequestError("the content must be text", f"messages[{place}].content")

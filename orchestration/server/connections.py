@@ -41,7 +41,6 @@ class Connections:
             self._close_oldest(None)
 
     def remove(self, one: BoundedConnection) -> None:
-        """Forget a connection that was closed."""
         address = self._open.pop(one, None)
         if address is not None:
             self._of[address] -= 1
@@ -70,7 +69,6 @@ class BoundedConnection(H11Protocol):
 
     @property
     def is_receiving(self) -> bool:
-        """Whether no whole request has come that is not answered yet."""
         return self.cycle is None or self.cycle.response_complete or self.cycle.more_body
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -92,7 +90,6 @@ class BoundedConnection(H11Protocol):
             self._stop("head")
 
     def pause_writing(self) -> None:
-        """Wait until the client has read, but not for ever."""
         super().pause_writing()
         self._start("unread", UNREAD)
 
@@ -101,7 +98,6 @@ class BoundedConnection(H11Protocol):
         self._stop("unread")
 
     def abort(self) -> None:
-        """Close it at once, whatever is still to be sent."""
         self.transport.abort()
 
     def _start(self, name: str, seconds: float) -> None:
@@ -114,5 +110,4 @@ class BoundedConnection(H11Protocol):
 
 
 def connection_class(limits: Connections) -> type[BoundedConnection]:
-    """Return the protocol of a server with these limits, for `uvicorn.Config(http=…)`."""
     return type("BoundedConnection", (BoundedConnection,), {"limits": limits})

@@ -89,7 +89,6 @@ class Guard:
 
 
 def refuse_strangers(headers: dict[str, str], rules: AccessRules, scheme: str = "http") -> None:
-    """Refuse a request that a foreign web page has a browser make."""
     host = headers.get("host", "")
     if is_loopback(rules.host) and not _is_of_loopback(f"//{host}"):
         raise RequestError(
@@ -122,7 +121,6 @@ def refuse_without_token(headers: dict[str, str], token: SecretVerifier, address
 
 
 async def _bounded(headers: dict[str, str], receive: Receive, most: int) -> Receive:
-    """Read the body; one that is too large is refused before it is held."""
     too_large = RequestError(413, f"the request is larger than {most:,} bytes", code="request_too_large")
     length = headers.get("content-length")
     if length is not None and (not length.isdigit() or int(length[:20]) > most):

@@ -28,11 +28,9 @@ class ParityResult:
 
     @property
     def same(self) -> int:
-        """How many questions were answered as they were measured."""
         return self.asked - len(self.unlike)
 
     def quantile(self, share: float) -> float:
-        """Return how many milliseconds so large a share of the questions took at most."""
         ordered = sorted(self.seconds)
         return 1000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
 

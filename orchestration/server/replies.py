@@ -84,7 +84,6 @@ def completion(turn: Turn, model: str, *, lists_sources: bool) -> ChatCompletion
 
 
 def text_with_sources(turn: Turn) -> str:
-    """Return an answer with the sources that it cites."""
     listed = source_list([one for one in turn.passages if one.cited])
     return f"{turn.answer}\n\n{listed}" if listed and turn.status not in DECLINED else turn.answer or ""
 
@@ -170,7 +169,6 @@ def event(data: str) -> str:
 
 
 def found_passages(opened: OpenedCell, asking: QuestionRequest, k: int | None) -> Record:
-    """Return what was found for a question: passages, and their places after each step of the retriever."""
     result, ids = opened.search(asking), opened.pipeline.retrieval.index.ids
     found = result.found
     if found.status is not Status.OK:

@@ -40,21 +40,17 @@ class ListenAddress:
 
     @property
     def port(self) -> int:
-        """The port, also where the system chose it."""
         return int(self.socket.getsockname()[1])
 
     @property
     def url(self) -> str:
-        """Where clients on this machine find it."""
         return url_of(self.host, self.port)
 
     def listen(self) -> None:
-        """Let clients connect: they are answered as soon as the server runs."""
         self.socket.listen(_BACKLOG)
 
 
 def bind_port(host: str, port: int) -> ListenAddress:
-    """Take a port; 0: one that is free."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         taken = socket.socket(family, socket.SOCK_STREAM)
@@ -71,7 +67,6 @@ def bind_port(host: str, port: int) -> ListenAddress:
 def server_of(
     opened: OpenedCell, limits: ServiceLimits, rules: AccessRules, log: Log
 ) -> tuple[uvicorn.Server, Workers]:
-    """Return a server that is not running yet, and the threads that its answers come from."""
     workers = Workers(limits)
     app: ASGIApp = application(workers, opened, rules, log)
     per_address = limits.at_once + limits.queued + SPARE
@@ -122,7 +117,6 @@ def serve(
 def serve_in_thread(
     opened: OpenedCell, place: ListenAddress, limits: ServiceLimits, rules: AccessRules, log: Log
 ) -> Iterator[Workers]:
-    """Serve in a thread while the block runs, for the check and for tests."""
     server, workers = server_of(opened, limits, rules, log)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [place.socket]}, daemon=True)
     thread.start()

@@ -67,7 +67,6 @@ def beir_splits(folder: Path) -> list[str] | None:
 
 
 def graded_split(splits: Sequence[str]) -> str:
-    """Return the split that a BEIR set is measured on: test, else dev, else the first."""
     return next((name for name in ("test", "dev") if name in splits), splits[0])
 
 

@@ -168,7 +168,6 @@ def _path(path: Path, base: Path | None) -> str:
 
 
 def _graded(path: str, splits: list[str], budget: int) -> str:
-    """Return the questions of a BEIR folder: the split that is tested on, and the one to tune on."""
     split = graded_split(splits)
     train = f"  # - {{beir: {{path: {path}, split: train, name: train}}, use: train}} # to choose weights\n"
     train = train if "train" in splits and split != "train" else ""
@@ -185,7 +184,6 @@ _NAMES = {"de": "German", "fr": "French", "es": "Spanish", "it": "Italian", "nl"
 
 
 def by_language(target: str) -> dict[str, Any]:
-    """Return what differs in a new study by the language of its documents."""
     language = language_of_target(target)
     budget = equal_budget(language)
     tokens = "tokens of four characters" if language in FEW_CHARACTERS else "tokens"
@@ -306,7 +304,6 @@ def _is_private(host: str) -> bool:
 
 
 def quote_yaml(text: str) -> str:
-    """Return a text in quotation marks, as YAML reads it back."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 

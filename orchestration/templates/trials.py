@@ -84,7 +84,6 @@ class TrialFiles(NamedTuple):
 
     @property
     def is_asked(self) -> bool:
-        """Whether there are questions already."""
         return self.questions is None or UNFILLED not in self.questions.read_text(encoding="utf-8")
 
     def cut_once(self) -> bool:
@@ -95,14 +94,12 @@ class TrialFiles(NamedTuple):
         return once != text
 
     def measure(self, url: str) -> None:
-        """Measure the application at a URL beside the grid, in place of another one."""
         spec = indent(yaml_text({"system": spec_of_url(url)}), "  ")
         block = f"systems: # of `assay try --system`\n{spec}"
         text = SYSTEMS.sub("", self.study.read_text(encoding="utf-8"))
         self.study.write_text(text.replace("\nquestions:", f"\n{block}\nquestions:", 1), encoding="utf-8")
 
     def answer(self, chunking: str, retrievers: Sequence[str]) -> None:
-        """Let these pipelines answer, unless that was chosen before."""
         text = self.study.read_text(encoding="utf-8")
         places = f"chunkings: [{chunking}], retrievers: [{', '.join(retrievers)}]"
         chosen = f"  extractive: {{{places}, others: rankings}} # chosen by their rankings\n"

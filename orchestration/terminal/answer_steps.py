@@ -47,7 +47,6 @@ def understood_words(one: QueryInterpretation) -> str:
 
 
 def step_lines(steps: AnswerSteps) -> Iterator[Text]:
-    """Yield the looks for passages, the bins and what was left out of the conversation."""
     for attempt in steps.attempts:
         line = f"  looked for “{truncate(attempt.query, TEXT)}”: {truncate(verdict_words(attempt), TEXT)}"
         yield text(line, "dim" if attempt.sufficient else "yellow")

@@ -77,12 +77,10 @@ def text(words: str, style: str = "") -> Text:
 
 
 def example(*commands: str) -> str:
-    """Return what stands below the help of a command: examples, a line each."""
     return "\n  ".join(["Example:" if len(commands) == 1 else "Examples:", *commands])
 
 
 def complete_study(incomplete: str) -> list[str]:
-    """Return the names of known studies that begin with what was typed, for the shell."""
     from rag_assay.evals.study.study_names import known_names
 
     return [name for name in known_names() if name.startswith(incomplete)]

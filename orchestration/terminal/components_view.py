@@ -13,7 +13,6 @@ from rag_assay.orchestration.terminal.cli_errors import console, text, width
 
 
 def show_parts(found: Sequence[PartFacts]) -> None:
-    """Print each part with a line for each of its parameters."""
     out = console(width=width())
     for group, those in groupby(found, key=lambda one: one.group):
         out.print(text(_title(group), "bold"))

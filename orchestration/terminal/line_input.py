@@ -64,7 +64,6 @@ class Lines:
                 self._readline.add_history(words)
 
     def keep(self) -> None:
-        """Add what was typed to the history of the home; what other terminals have added meanwhile stays."""
         if self._history is None or not self.is_typed or not self._new:
             return
         with suppress(OSError), atomic_write(self._history) as temporary:  # a full disk costs no answer
@@ -75,7 +74,6 @@ class Lines:
 
 
 def _readline() -> Any:
-    """Return the module, None where this Python has none: then a line is edited as the terminal does."""
     try:
         import readline
     except ImportError:

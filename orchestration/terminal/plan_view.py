@@ -18,7 +18,6 @@ TEXTS = 10  # indexes whose texts are told
 
 
 def show_plan(found: RunPlan, estimates: Sequence[CallEstimate], budget: StudyBudget | None = None) -> None:
-    """Print a plan to standard output; ``budget``: the study's."""
     out = console(width=width())
     again = found.replicates - len(found.cells)
     out.print(

@@ -19,7 +19,6 @@ REASON = 160  # characters of a reason or a statement
 
 
 def judgement_lines(shown: Iterable[ShownJudgement]) -> Iterator[Text]:
-    """Yield each judgement with its reason, and below it what it was made of."""
     for one in shown:
         reason = f": {_plain(one.reason)}" if one.reason else ""
         yield text(f"  {one.metric} {one.said}{reason}", "dim" if one.good else "yellow")

@@ -27,7 +27,6 @@ LEAST = 5  # cells that are shown however low the terminal is
 
 
 def show_leaderboard(data: ReportData) -> None:
-    """Print the leaderboard and then the headline to standard output, as many cells as the screen holds."""
     from rag_assay.evals.reporting.terminal import ROWS, leaderboard_table
 
     out = console(width=width())
@@ -81,7 +80,6 @@ def failure_lines(stage: StageReport) -> list[str]:
 
 
 def show_end(report: RunReport) -> None:
-    """Print to stderr how long a run took."""
     idle = IDLE if report.ok and report.unchanged else ""
     console(stderr=True).print(text(f"{report.seconds:.1f} s in all{idle}\n"))
 

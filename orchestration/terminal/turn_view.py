@@ -79,12 +79,10 @@ class By(StrEnum):
 
 
 def narrow_width() -> int:
-    """Return how many columns there are; 100 where there is no terminal."""
     return min(WIDEST, max(NARROWEST, shutil.get_terminal_size((100, 24)).columns))
 
 
 def show_turn(turn: Turn, words: MatchedWords, by: By) -> None:
-    """Print an answer with its passages to standard output."""
     out = console(width=narrow_width())
     for line in _answer(turn):
         out.print(line)
@@ -151,7 +149,6 @@ def _indented(line: Text) -> Padding:
 
 
 def _place(passage: ShownPassage) -> Text:
-    """Return the line above a passage: its number, score, page and headings."""
     facts = [
         number(passage.score),
         "cited" if passage.cited else "",

@@ -119,7 +119,6 @@ def _context(page: str, pages: dict[str, StreamlitPage], language: Language) -> 
 
 
 def studies_in(home: Home) -> tuple[str, ...]:
-    """Return the names of the studies that were run in a workspace, the last one first; no slices."""
     store = ArtifactStore(home)
     whole = [name for name in store.keys("leaderboard") if "@" not in name]
     return tuple(sorted(whole, key=lambda name: (-(store.pointed_at("leaderboard", name) or 0.0), name)))
@@ -156,5 +155,4 @@ def _masthead(context: PageContext) -> None:
 
 
 def _take_study(context: PageContext) -> None:
-    """Show another study; what the address says of the old one means nothing there."""
     st.query_params.from_dict(context.address(**{STUDY: st.session_state["frame_study"]}))

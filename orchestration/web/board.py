@@ -26,7 +26,6 @@ _URL = "http://127.0.0.1:3000"
 
 
 def dagster_url() -> str:
-    """Return the address of the Dagster UI; empty where none is started on this machine."""
     # Any server may listen there; and for a reader on another machine it is none.
     if is_loopback(st.context.ip_address or "127.0.0.1"):
         with suppress(OSError, ValueError), urlopen(f"{_URL}/server_info", timeout=0.3) as reply:  # noqa: S310
@@ -99,7 +98,6 @@ def section(key: str, title: str, about: str = "") -> Iterator[None]:
 
 
 def chart(drawn: Chart, sentence: str) -> None:
-    """Show a chart; the sentence is what one hears who does not see it."""
     st.altair_chart(drawn, width="stretch", alt=sentence)
 
 

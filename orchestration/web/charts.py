@@ -31,7 +31,6 @@ _LEGEND = alt.Legend(orient="top", title=None, offset=6)
 
 
 def days_stacked(rows: pl.DataFrame, colours: Mapping[str, str], what: str, column: Column) -> alt.Chart:
-    """Return bars a day in parts; colours: columns -> colours, the lowest part first."""
     places = pl.DataFrame({"part": list(colours), "place": range(len(colours))})
     bars = alt.Chart(_parts(_dated(rows), colours, "day").join(places, on="part")).mark_bar()
     return bars.encode(
@@ -45,7 +44,6 @@ def days_stacked(rows: pl.DataFrame, colours: Mapping[str, str], what: str, colu
 def days_lines(
     rows: pl.DataFrame, colours: Mapping[str, str], what: str, column: Column, *, from_zero: bool = True
 ) -> alt.Chart:
-    """Return a line a column over days, with a point a day; it is broken where a day has no data."""
     every = pl.DataFrame({"day": pl.date_range(rows["day"].min(), rows["day"].max(), eager=True)})  # type: ignore[arg-type]
     # A day without data breaks the line: Vega-Lite draws none over a null.
     whole = every.join(rows.select("day", *colours), on="day", how="left")
@@ -61,7 +59,6 @@ def days_lines(
 def lying_bars(
     rows: pl.DataFrame, name: str, colours: Mapping[str, str], what: str, column: Column
 ) -> alt.Chart:
-    """Return a bar a row in parts; name: the column that says what a bar is of."""
     places = rows.with_row_index("place").with_columns(
         pl.col(name).alias("name"), pl.col("place").cast(pl.Int64)
     )
@@ -124,7 +121,6 @@ def heat(rows: pl.DataFrame, weekdays: Sequence[str], column: Column) -> alt.Cha
 
 
 def _parts(rows: pl.DataFrame, colours: Mapping[str, str], *index: str) -> pl.DataFrame:
-    """Return a row for each coloured column of a row: `part`, its name, and `n`, its value."""
     chosen = rows.select(*index, *colours)
     return chosen.unpivot(list(colours), index=list(index), variable_name="part", value_name="n")
 

@@ -66,7 +66,6 @@ def person_of(typed: str | None) -> str:
 
 
 def set_address(**to: str | Sequence[str] | None) -> None:
-    """Change parameters of the address; None or nothing takes one away."""
     import streamlit as st
 
     for name, value in to.items():
@@ -109,7 +108,6 @@ class PageContext:
         return st.query_params.get(name)
 
     def get_all(self, name: str) -> list[str]:
-        """Return all values of a repeated parameter of the address, as in `?pipeline=a&pipeline=b`."""
         import streamlit as st
 
         return st.query_params.get_all(name)

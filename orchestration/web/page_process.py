@@ -30,7 +30,6 @@ _LOOK = 0.2  # seconds between two looks at the process
 
 
 def _flat(options: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
-    """Return options of nested sections by their names, as in `theme.dark.textColor`."""
     found: dict[str, object] = {}
     for name, value in options.items():
         found |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
@@ -97,7 +96,6 @@ class Server:
         )
 
     def end(self) -> None:
-        """End the process, by closing its standard input."""
         end_process(self._process, _GRACE)
 
 

@@ -62,7 +62,6 @@ class QueuePosition:
 
 
 def place_of(queue: Queue, showing: Showing) -> QueuePosition:
-    """Return an item as it is shown, the first thing that is asked of it before the annotator."""
     asked = queue.asked(showing.item.item_id)
     return QueuePosition(showing, tuple(Question(name, queue.rubrics[name], one) for name, one in asked))
 
@@ -105,7 +104,6 @@ class CurrentRatings:
 
 
 def current_ratings(queue: Queue, annotator: str, rows: Iterable[HumanScore]) -> CurrentRatings:
-    """rows: of the study by anybody, in the order of their files"""
     found = CurrentRatings()
     versions = {name: rubric.version for name, rubric in queue.rubrics.items()}
     for row in rows:

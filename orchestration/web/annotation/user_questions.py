@@ -130,7 +130,6 @@ def _decide(review: ChatReview, file: ReviewFile, one: ReviewedQuestion, decisio
 
 
 def _decided(one: ReviewedQuestion, decision: str) -> ReviewedQuestion:
-    """Return a question as the form says it; edited where that is another than was proposed."""
     written = one.model_dump()
     if decision == "drop":
         return ReviewedQuestion.model_validate({**written, "review": "drop"})

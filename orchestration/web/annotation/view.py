@@ -79,7 +79,6 @@ def trouble_view(reason: str, words: Words) -> View:
 
 
 def name_view(queue: Queue, known: Collection[str], note: str = "") -> View:
-    """known: annotators that have scored of the study"""
     return _view("name", queue.study, note=note, known=[plain(one) for one in known])
 
 
@@ -135,7 +134,6 @@ def _is_pair(item: Item) -> bool:
 
 
 def _answers(place: QueuePosition) -> list[Json]:
-    """Return the answer with its citations; of a pair both without, for they were made of other passages."""
     case = place.showing.item.case
     if case.rival is None:
         texts = [one.text for one in case.passages]

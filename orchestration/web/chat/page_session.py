@@ -73,7 +73,6 @@ class ChatState:
         return [one.result() for one in opening]
 
     def state(self, study: str, conversation: str | None) -> tuple[object, ...]:
-        """Return what a page of a conversation shows: when it is another, the page is."""
         pending = self.service.pending(study, conversation) if conversation else []
         asked = [(one.question, len(one.sides), one.error) for one in pending]
         stamp = self.service.chats.stamp(study, conversation) if conversation else None
@@ -120,7 +119,6 @@ class Listing:
         self._lock = threading.Lock()
 
     def of(self, person: str) -> list[ConversationItem]:
-        """Return the conversations of a person, the last one first. Demo data is left out."""
         with self._lock:
             now = {
                 name: stamp for (study, name), stamp in self._chats.stamps().items() if study == self._study
@@ -210,7 +208,6 @@ class ChatPageSession:
     def ask(
         self, question: str, cells: Sequence[str] | None = None, without: frozenset[str] = frozenset()
     ) -> None:
-        """cells: None: those that are chosen"""
         if len(question) > LONGEST:
             notify(self.words("too_long", n=f"{len(question):,}", most=f"{LONGEST:,}"))
             return
@@ -230,7 +227,6 @@ class ChatPageSession:
         return [one.key for one in self.chosen(catalogue)]
 
     def opine(self, turn: Turn, thumbs: Thumbs | None = None, comment: str | None = None) -> bool:
-        """thumbs, comment: None: as it was"""
         conversation = self.place.conversation or ""
         return self.did(
             lambda: self.room.service.feedback(self.study, conversation, turn.record_id, thumbs, comment)

@@ -379,7 +379,6 @@ def _take_comment(session: ChatPageSession, turn: Turn, key: str) -> None:
 
 
 def _show_pair(session: ChatPageSession, sides: Sequence[Turn]) -> None:
-    """Show two answers; which cells gave them is shown when a person has chosen, or cannot."""
     words, number = session.words, sides[0].number
     said = session.conversation.votes.get(number) if session.conversation else None
     can_vote = len(sides) == 2 and all(turn.answer for turn in sides)

@@ -25,7 +25,6 @@ def component(name: str, **parts: Any) -> Callable[..., Any]:
 
 @cache
 def read(*paths: str) -> str:
-    """Return the text of files of this folder, one after the other."""
     return "\n".join((_FOLDER / path).read_text(encoding="utf-8") for path in paths)
 
 
@@ -45,7 +44,6 @@ def scoring_page(view: Mapping[str, Json], texts: Mapping[str, str], on_event: L
 
 
 def pressed() -> Mapping[str, Json] | None:
-    """Return the last event of the page of scoring."""
     import streamlit as st
 
     event = st.session_state[PAGE].get("event")

@@ -141,7 +141,6 @@ def _show_runs(context: PageContext, words: Words) -> None:
 
 
 def _changes(context: PageContext, words: Words) -> None:
-    """Show what differs between the last two results of the study, as `assay diff` does."""
     html = or_trouble(lambda: _changes_html(context.study, context.workspace, words("changes_of")))
     if html:
         show_sections("changed", html, lang="en")

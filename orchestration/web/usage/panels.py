@@ -243,7 +243,6 @@ class Panels:
         st.markdown(label(text, 400))
 
     def draw(self, drawn: charts.Chart, name: str, **values: object) -> None:
-        """Show a chart of a panel with what one hears who does not see it."""
         chart(drawn, self.words(f"alt_{name}", **values))
 
     def draw_intervals(self, name: str, names: list[str], rows: pl.DataFrame, what: str) -> None:
@@ -272,11 +271,9 @@ class Panels:
         return {self.column(name): colour for name, colour in colours.items()}
 
     def named(self, rows: pl.DataFrame, colours: Mapping[str, str]) -> pl.DataFrame:
-        """Return rows whose coloured columns are called as the page calls them."""
         return rows.rename({name: self.column(name) for name in colours})
 
     def choose(self, name: str, options: list[str]) -> str:
-        """Return what the chart of a panel is of; the visitor chooses where there are several."""
         if len(options) == 1:
             return options[0]
         return str(st.selectbox(self.words(name), options, key=name))
