@@ -12,7 +12,7 @@ from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, example, p
 from rag_assay.warehouse.errors import InputError
 
 if TYPE_CHECKING:
-    from rag_assay.orchestration.corpora.records import NamedCorpus
+    from rag_assay.orchestration.corpora.records import Corpora, NamedCorpus
     from rag_assay.orchestration.terminal.turn_view import By
     from rag_assay.warehouse.paths import Home
 
@@ -82,10 +82,9 @@ def build(
     from rag_assay.orchestration.corpora.corpus_lookup import corpus_of, place_of
     from rag_assay.orchestration.corpora.corpus_study import CorpusOptions
     from rag_assay.orchestration.corpora.facts import facts_of, sentence_of, set_damaged_aside
-    from rag_assay.orchestration.corpora.records import Corpora
 
     where = prepare_home()
-    corpora = Corpora(where)
+    corpora = _corpora(where)
     said = CorpusOptions(embedder, retriever, generator, words)
     made = corpus_of(place_of(target, corpora, say), name, corpora, said)
     study = read_study(made.study)
@@ -125,10 +124,8 @@ def select(
 ) -> None:
     """Select the corpus that `query` asks."""
     from rag_assay.orchestration.commands.corpus_prompt import pick_corpus
-    from rag_assay.orchestration.corpora.records import Corpora
 
-    where = home_to_look_at()
-    corpora = Corpora(where)
+    corpora = _corpora(home_to_look_at())
     if name is None:
         corpora.chosen(corpora.all()[0].name if corpora.all() else None)  # says where there is none
         _listed(as_json=False)
@@ -155,12 +152,10 @@ def load(
 ) -> int:
     """Select a corpus, an exported cell or a study that was run, and open a prompt."""
     from rag_assay.orchestration.corpora.corpus_lookup import loaded
-    from rag_assay.orchestration.corpora.records import Corpora
 
-    where = prepare_home()
-    corpora = Corpora(where)
+    corpora = _corpora(prepare_home())
     found = loaded(what, corpora)
-    code = _prompt(found, where, cell, _order(by), as_json=False, keep=not forget, question=None)
+    code = _prompt(found, corpora.home, cell, _order(by), as_json=False, keep=not forget, question=None)
     corpora.select(found)
     return code
 
@@ -181,11 +176,17 @@ def query(
     forget: ForgetOption = False,
 ) -> int:
     """Ask the selected corpus one question, or open a prompt; a pipe is read line by line."""
-    from rag_assay.orchestration.corpora.records import Corpora
 
-    where = prepare_home()
-    found = Corpora(where).chosen(name)
-    return _prompt(found, where, cell, _order(by), as_json=as_json, keep=not forget, question=question)
+    corpora = _corpora(prepare_home())
+    return _prompt(
+        corpora.chosen(name),
+        corpora.home,
+        cell,
+        _order(by),
+        as_json=as_json,
+        keep=not forget,
+        question=question,
+    )
 
 
 @app.command(epilog=example("assay corpus rename docs handbook"))
@@ -194,9 +195,8 @@ def rename(
     name: NameArgument, new: Annotated[str, typer.Argument(metavar="NEW", help="Its new name.")]
 ) -> None:
     """Rename a corpus."""
-    from rag_assay.orchestration.corpora.records import Corpora
 
-    corpora = Corpora(home_to_look_at())
+    corpora = _corpora(home_to_look_at())
     found = corpora.rename(corpora.find(name), new)
     say(f"It is called {found.name} now.")
 
@@ -209,11 +209,11 @@ def remove(
 ) -> int:
     """Remove a corpus and what only it uses: index, chunks, pages, conversations."""
     from rag_assay.orchestration.corpora.facts import facts_of, sentence_of
-    from rag_assay.orchestration.corpora.records import Corpora, conversations_of
+    from rag_assay.orchestration.corpora.records import conversations_of
     from rag_assay.orchestration.corpora.records import remove as remove_corpus
 
-    where = prepare_home()
-    found = Corpora(where).find(name)
+    corpora = _corpora(prepare_home())
+    where, found = corpora.home, corpora.find(name)
     talks = conversations_of(found, where)
     kept = "" if found.kind == "built" else f"; {found.target} stays"
     goes = f" and {talks} conversation{'s' * (talks != 1)}" if talks else ""
@@ -229,14 +229,18 @@ def remove(
     return DONE
 
 
-def _listed(*, as_json: bool) -> None:
-    from rag_assay.orchestration.corpora.facts import corpora_as_json, facts_of, show_corpora
+def _corpora(where: Home) -> Corpora:
     from rag_assay.orchestration.corpora.records import Corpora
 
-    where = home_to_look_at()
-    corpora = Corpora(where)
+    return Corpora(where)
+
+
+def _listed(*, as_json: bool) -> None:
+    from rag_assay.orchestration.corpora.facts import corpora_as_json, facts_of, show_corpora
+
+    corpora = _corpora(home_to_look_at())
     selected = corpora.selected
-    found = [facts_of(one, where) for one in corpora.all()]
+    found = [facts_of(one, corpora.home) for one in corpora.all()]
     if as_json:
         print(corpora_as_json(found, selected.name if selected else None))
     elif found:

@@ -22,7 +22,7 @@ def make_without_model(
 ) -> int:
     from rag_assay.evals.question_generation.generator import DEFAULT, GenerationPlan
     from rag_assay.evals.question_generation.kinds import KINDS
-    from rag_assay.orchestration.commands.run_stages import walk
+    from rag_assay.orchestration.commands.study_arguments import walk
     from rag_assay.warehouse.suggestions import named_in
 
     path = free_path(output or beside(study.path), force=force)

@@ -8,8 +8,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from rag_assay.orchestration.commands.study_arguments import home_to_look_at, prepare_home
+from rag_assay.orchestration.commands.study_arguments import home_of, home_to_look_at, prepare_home
 from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, plainly, say
+from rag_assay.warehouse.errors import InputError
 
 
 @plainly
@@ -62,9 +63,7 @@ def fill_in(study: Path, questions: Path) -> bool:
     from rag_assay.evals.question_generation.generator import GenerationPlan
     from rag_assay.evals.study.study_file import read_study
     from rag_assay.orchestration.commands.generated_questions import make_questions, say_left_out
-    from rag_assay.orchestration.commands.run_stages import walk
-    from rag_assay.orchestration.commands.study_arguments import home_of
-    from rag_assay.warehouse.errors import InputError
+    from rag_assay.orchestration.commands.study_arguments import walk
 
     say(
         "Reading the documents to make questions from them. If this is interrupted, continue with:\n"

@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rag_assay.orchestration.commands.run_stages import show, walk
-from rag_assay.orchestration.commands.study_arguments import home_of, prepare_home, study_of, whole_study_of
+from rag_assay.orchestration.commands.study_arguments import (
+    home_of,
+    prepare_home,
+    show,
+    study_of,
+    walk,
+    whole_study_of,
+)
 from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, StudyArgument, example, plainly, say
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.files import check_regular

@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rag_assay.orchestration.commands.run_stages import search_of, show, walk
-from rag_assay.orchestration.commands.study_arguments import files_of, home_of, prepare_home, study_as_written
+from rag_assay.orchestration.commands.study_arguments import (
+    files_of,
+    home_of,
+    prepare_home,
+    search_of,
+    show,
+    study_as_written,
+    walk,
+)
 from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, GATE_FAILED, StudyArgument, plainly, say
 from rag_assay.orchestration.unchanged import Recorder, recorder, remembered
 from rag_assay.warehouse.errors import InputError

@@ -115,7 +115,7 @@ def estimate_of(target: str) -> str:
 
 def _show(trial: TrialFiles, study: Study, where: Home, report: RunReport) -> None:
     from rag_assay.evals.question_sets.question_files import read_yaml
-    from rag_assay.orchestration.commands.run_stages import show
+    from rag_assay.orchestration.commands.study_arguments import show
 
     if trial.questions:
         count = len(read_yaml(trial.questions))

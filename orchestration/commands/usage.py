@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
     from rag_assay.warehouse.usage import Usage, UsageFilter
 
-Found = TypeVar("Found")
 _MANY = 2_000  # conversations that may take a while to be read for the first time
 
 
@@ -84,22 +82,20 @@ def _print(wanted: UsageFilter, where: Home, form: str, panel: str | None) -> No
 
 
 def _found(wanted: UsageFilter, where: Home) -> Usage:
-    from rag_assay.warehouse.usage import usage as look
-
-    return _up_to_date(where, lambda connection: look(connection, wanted, None))
-
-
-def _up_to_date(where: Home, look: Callable[[duckdb.DuckDBPyConnection], Found]) -> Found:
     from rag_assay.warehouse.conversation_tables import write_conversations
     from rag_assay.warehouse.conversations import Conversations
     from rag_assay.warehouse.tables import use_database
+    from rag_assay.warehouse.usage import usage as look
 
     n = len(Conversations(where).stamps())
     if n > _MANY:
         say(f"bringing DuckDB up to date with {n:,} conversations …")
-    return use_database(
-        where, lambda connection: (write_conversations(connection, where), look(connection))[1], say
-    )
+
+    def read(connection: duckdb.DuckDBPyConnection) -> Usage:
+        write_conversations(connection, where)
+        return look(connection, wanted, None)
+
+    return use_database(where, read, say)
 
 
 def _name_of(study: str | None, where: Home) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -14,17 +14,36 @@ import streamlit as st
 
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.evals.pipeline.cell_items import current_items
+from rag_assay.evals.reporting.human_ratings import people_section
+from rag_assay.evals.reporting.judge_cards import judges_section
+from rag_assay.evals.reporting.page import render_sections
 from rag_assay.evals.reporting.texts import metric_title
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.run_studies import find_known
 from rag_assay.evals.successive_halving.records import narrow_study
 from rag_assay.orchestration.web.board import or_trouble, table
 from rag_assay.orchestration.web.chat.catalogue import verdict_rows
+from rag_assay.orchestration.web.components.result_views import show_sections
 from rag_assay.orchestration.web.languages import app_texts
 from rag_assay.orchestration.web.page_context import PageContext
 from rag_assay.orchestration.web.sign_in import page_home
+from rag_assay.orchestration.web.study_results import report_of
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.failure_tags import FailureTag, FailureTags, tags_by_use
+
+AGREEMENT = app_texts("agreement")
+
+
+def show_agreement(context: PageContext) -> None:
+    data = report_of(context)
+    if data is None:
+        return
+    found = [replace(one, folded=False) for one in (people_section(data), judges_section(data, ())) if one]
+    if found:
+        show_sections("agreement", render_sections(found), lang="en")
+    else:
+        st.info(context.words(AGREEMENT)("none"))
+
 
 TEXTS = app_texts("tag_counts")
 

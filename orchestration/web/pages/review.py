@@ -62,7 +62,7 @@ def render(context: PageContext) -> None:
 
         show_tag_counts(context)
     elif view == "agreement":
-        from rag_assay.orchestration.web.annotation.agreement import show_agreement
+        from rag_assay.orchestration.web.annotation.tag_counts import show_agreement
 
         show_agreement(context)
     else:

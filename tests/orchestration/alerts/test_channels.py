@@ -16,7 +16,7 @@ from pydantic import SecretStr
 
 from rag_assay.evals.study.sections import Alerts
 from rag_assay.evals.study.servers import open_servers
-from rag_assay.orchestration.alerts.channels import DeliveryError, Mail, MailSettings, Webhook
+from rag_assay.orchestration.alerts.delivery import DeliveryError, Mail, MailSettings, Webhook
 from rag_assay.orchestration.alerts.journal import AlertEvent, Journal
 from rag_assay.warehouse.inference import egress
 from rag_assay.warehouse.paths import Home

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rag_assay.evals.study.study_file import read_study
-from rag_assay.orchestration.alerts.channels import DeliveryError, Mail, MailSettings, mail_to
+from rag_assay.orchestration.alerts.delivery import DeliveryError, Mail, MailSettings, mail_to
 from rag_assay.orchestration.alerts.journal import AlertEvent
 from rag_assay.warehouse.errors import InputError
 from tests.fakes.receivers import IN_URL

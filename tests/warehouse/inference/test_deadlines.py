@@ -12,7 +12,7 @@ from time import monotonic
 import httpx
 import pytest
 
-from rag_assay.orchestration.alerts import channels
+from rag_assay.orchestration.alerts import delivery as channels
 from rag_assay.orchestration.alerts.journal import AlertEvent
 from rag_assay.warehouse.inference import chat_completions, http_limits
 from rag_assay.warehouse.inference.embedding_api import EmbeddingApi, EmbeddingError
