@@ -376,7 +376,8 @@ def _opened(where: Home, opening: Callable[[BuildContext], OpenedCell]) -> Opene
     from rag_assay.assets.engine.stage import BuildContext
 
     with ExitStack() as held:
-        opened = held.enter_context(opening(held.enter_context(closing(BuildContext(where)))))
+        opened = opening(held.enter_context(closing(BuildContext(where))))
+        held.callback(opened.close)
         return OpenedPipeline(opened, held.pop_all())
 
 

@@ -1,4 +1,4 @@
-"""Schedules, freshness policies and the automation of changed documents; off until switched on."""
+"""Schedules, freshness policies, and sensors of changed documents and new ratings; off by default."""
 
 from __future__ import annotations
 
@@ -161,12 +161,7 @@ def _schedule(name: str, source: str, cron: str, layout: ProjectLayout) -> dg.Sc
 def study_schedules(
     studies: Mapping[str, Study], jobs: Mapping[str, dg.JobDefinition]
 ) -> list[dg.ScheduleDefinition]:
-    """Return a schedule for each study: it crawls again and brings the study up to date. In UTC.
-
-    It is off unless the study's file says `active`; a file without a schedule gets one for `WEEKLY`.
-
-    jobs: the jobs of the studies, by the studies' names
-    """
+    """Return a schedule in UTC for each study, which crawls again; off unless its file says `active`."""
     return [
         _study_schedule(name, study.schedule or Schedule(cron=WEEKLY), jobs[name])
         for name, study in sorted(studies.items())
@@ -193,11 +188,7 @@ def _study_schedule(name: str, schedule: Schedule, job: dg.JobDefinition) -> dg.
 
 @dataclass(frozen=True)
 class KeysCondition(AutomationCondition[dg.AssetKey]):
-    """True of the partitions that a function selects.
-
-    title, text: name and description in the UI
-    select: return those of the keys in question that the condition is true of
-    """
+    """True of the partitions that `select` returns; title, text: name and description in the UI."""
 
     title: str
     text: str

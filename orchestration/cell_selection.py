@@ -25,11 +25,7 @@ def named_cell(study: Study, name: str) -> Cell:
 
 
 def recommended_cell(study: Study, where: Home) -> Cell:
-    """Return the cell that the verdict of a study recommends, if it reads a ranking.
-
-    Else the verdict's leader, or the best-ranked cell that does: systems cannot be opened. Of a study without
-    a verdict, the first cell of the file.
-    """
+    """Return the cell that the verdict recommends; else the leader or best-ranked cell that can be opened."""
     from rag_assay.evals.reporting.stale_results import stored_result
 
     every = {cell.key: cell for cell in study.cells()}

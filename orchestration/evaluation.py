@@ -56,11 +56,7 @@ def is_question_file(given: object) -> bool:
 
 
 def question_rows(given: object) -> GivenQuestions:
-    """Return the questions and answers of texts, mappings, a table, a dataset of ragas, or a file.
-
-    Raises:
-        InputError: a row is no question; the message names it.
-    """
+    """Return the questions and answers of texts, mappings, a table, a dataset of ragas, or a file."""
     questions: list[dict[str, Any]] = []
     answers: list[dict[str, Any]] = []
     seen: Counter[str] = Counter()
@@ -85,11 +81,7 @@ def question_rows(given: object) -> GivenQuestions:
 
 
 def document_rows(given: object) -> list[dict[str, Any]]:
-    """Return the documents of texts, mappings, a table, or documents of LangChain and LlamaIndex.
-
-    Raises:
-        InputError: a row is no document; the message names it.
-    """
+    """Return the documents of texts, mappings, a table, or documents of LangChain and LlamaIndex."""
     found = []
     for place, row in _rows(given, "documents"):
         try:
@@ -207,11 +199,7 @@ OF_RANKINGS = ("evidence_coverage@2000tokens", "ndcg@10")
 
 
 class Evaluation(NamedTuple):
-    """What `ra.evaluate` was given, beside questions and documents.
-
-    system: None: the answers that the questions have are measured
-    version: of systems that are Python objects
-    """
+    """What `ra.evaluate` was given beside rows; system: None: the questions' answers are measured."""
 
     name: str
     system: Any
@@ -222,11 +210,7 @@ class Evaluation(NamedTuple):
 
 
 def write_evaluation(given: Evaluation, questions: object, documents: object, home: Home) -> Path:
-    """Write the study of an evaluation and its files, and return the path of the study file.
-
-    Raises:
-        InputError: something that was given cannot be used.
-    """
+    """Write the study of an evaluation and its files, and return the path of the study file."""
     if not re.fullmatch(NAME_PATTERN, given.name):
         raise InputError(f"name {given.name!r}: {NAME_RULE}")
     folder = home.root / "evaluations" / given.name

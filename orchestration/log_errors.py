@@ -23,10 +23,7 @@ def is_of_log(error: BaseException) -> bool:
 
 @contextmanager
 def plain_failures(folder: Path) -> Iterator[None]:
-    """Say in a sentence that the log of the instance in ``folder`` cannot be used.
-
-    That is a full disk or a torn file, or a server that is gone.
-    """
+    """Say in a sentence that Dagster's log in ``folder`` cannot be used."""
     try:
         yield
     except Exception as error:

@@ -41,10 +41,7 @@ class Crawler(dg.ConfigurableResource[Any]):
 
 
 class Workspace(dg.ConfigurableResource[RunOptions]):
-    """The workspace of all studies of a code location, with the models, gateway and crawler of its runs.
-
-    It is one for a process: the last one that was loaded or used.
-    """
+    """The workspace of a code location, with models, gateway and crawler; a process uses the last one."""
 
     home: str = Field(
         default="", description="A folder, or a URL on object storage. Default: `ASSAY_HOME`, else `var`."

@@ -68,10 +68,7 @@ class Most(NamedTuple):
 
 
 class Costs:
-    """The costs of a study's cells, each looked up once.
-
-    n_questions: that the study asks
-    """
+    """The costs of a study's cells, each looked up once."""
 
     def __init__(self, study: Study, n_questions: int) -> None:
         self._study = study
@@ -127,10 +124,7 @@ Say = Callable[[str], None]
 
 
 def search_study(study: Study, home: Home, walk: Walk, say: Say = lambda _: None) -> Study:
-    """Return a study with the cells that its search leaves, once what that takes has been run.
-
-    A rung that was run and looked at before is neither run nor looked at again.
-    """
+    """Return a study with the cells that its search leaves; a rung that was run before is not run again."""
     if study.search is None or study.slice is not None:
         return study
     found = stored_record(study, home)
@@ -355,10 +349,7 @@ def _are_fresh(stages: dict[str, Stage], home: Home) -> bool:
 
 
 def _values(rung: Rung, field: Field, number: int, home: Home) -> tuple[pl.DataFrame, str]:
-    """Return the values of a rung (SEARCH_VALUES), and the digest of what they are read from.
-
-    A question without a value of a cell has a row without one.
-    """
+    """Return the values of a rung (SEARCH_VALUES; null where one lacks), and the digest of their inputs."""
     store = BuildContext(home).store
     frames, inputs = [], []
     for cell in rung.study.cells():

@@ -113,10 +113,7 @@ def use_workspace(settings: Settings) -> Path:
 
 
 def prepare(settings: Settings | None = None) -> Path:
-    """Make the home folder and the Dagster instance's folder, set the quiet environment; return the home.
-
-    A `DAGSTER_HOME` that a person has set is kept as it is; unless one is, the instance lies in the home.
-    """
+    """Make the workspace, and a Dagster instance unless `DAGSTER_HOME` is the user's; return its path."""
     root = use_workspace(settings or Settings())
     if _given_instance(root) is not None:
         return root

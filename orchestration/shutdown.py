@@ -87,11 +87,7 @@ def was_stopped(*numbers: int) -> bool:
 
 @contextmanager
 def grace(seconds: float, *numbers: int) -> Iterator[None]:
-    """Give the block so long to end after a signal.
-
-    seconds: `inf`: the block handles the signal and goes on
-    numbers: of the signals; none: all
-    """
+    """Give the block so many seconds to end after these signals (none: all); `inf`: it goes on."""
     before = dict(_grace)
     _grace.update(dict.fromkeys(numbers or STOPPING, seconds))
     try:

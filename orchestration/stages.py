@@ -36,10 +36,7 @@ def up_to(study: Study, last: Collection[str]) -> dict[str, Stage]:
 
 
 def stages_of(grid: Grid, layout: ProjectLayout = ProjectLayout()) -> dict[str, Stage]:  # noqa: B008 -- it is frozen
-    """Return all stages, each after those that it needs.
-
-    layout: of the Dagster project that shows their assets
-    """
+    """Return all stages, each after those that it needs."""
     build = grid.build
     stages: list[Stage] = [
         Pages(build),

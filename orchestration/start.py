@@ -33,10 +33,7 @@ def main() -> None:
 
 
 def run() -> None:
-    """Import the command line and run it; exit with 130 where it is stopped before that was imported.
-
-    A SIGTERM is taken for a Ctrl-C from here on, as Dagster takes one during its runs.
-    """
+    """Import the command line and run it; a SIGTERM counts as Ctrl-C. Stopped before, exit with 130."""
     before = signal.signal(signal.SIGTERM, _stopping(os.getpid()))
     try:
         try:

@@ -99,10 +99,7 @@ def _write(name: str, text: str) -> None:
 
 
 def recorder(root: Path) -> Recorder | None:
-    """Return the recorder of this process, which records the workspace too from now on.
-
-    None: the command is not one that is answered from memory.
-    """
+    """Return this process's recorder, which now records the workspace too; None: the command has none."""
     if _recorder is not None:
         with suppress(OSError, ValueError, KeyError, TypeError):  # then nothing is stored
             state = workspace_state(root)
@@ -117,10 +114,7 @@ def recorder(root: Path) -> Recorder | None:
 
 @contextmanager
 def remembered(home: Home, named: set[Path]) -> Iterator[None]:
-    """Keep the output of a read-only command, to print it again while nothing changes.
-
-    named: the command adds the files that decide what it prints, opened or not; without any, nothing is kept
-    """
+    """Keep a read-only command's output while the files that it adds to ``named`` do not change."""
     from rag_assay.warehouse.remote import mirror_of
 
     was_run = (home.root / "run.lock").is_file()  # else it may be any folder, such as the user's own

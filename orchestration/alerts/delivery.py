@@ -1,4 +1,4 @@
-"""Sends the alerts of a study: once, and never at the cost of a run."""
+"""Alert channels, and the alerts of a study: sent once, and never at the cost of a run."""
 
 from __future__ import annotations
 

@@ -52,11 +52,7 @@ _SECTIONS = (
 
 @dataclass
 class CiOutputs:
-    """What a run writes for a server for continuous integration.
-
-    commented: the pull request that is commented on
-    before: the last result before the run
-    """
+    """What a run writes for continuous integration; before: the last result before the run."""
 
     junit: Path | None
     github: bool
@@ -128,10 +124,7 @@ def _stage_suite(stage: StageReport) -> Suite:
 def annotations_of(
     study: Study, report: RunReport, gates: Sequence[GateResult], home: Home
 ) -> list[WorkflowAnnotation]:
-    """Return what failed, each reason once, at the line of the study file that names the part.
-
-    Checks that only warn are warnings.
-    """
+    """Return what failed, each reason once, at its line of the study file; weak checks are warnings."""
     at = _Places(study)
     found = [
         WorkflowAnnotation(
@@ -232,11 +225,7 @@ def _board(data: ReportData) -> str:
 
 @dataclass(frozen=True)
 class PullRequest:
-    """A pull request, to which comments can be written.
-
-    api: address of GitHub's API
-    repository: as in OWNER/NAME
-    """
+    """A pull request, to which comments can be written; api: address of GitHub's API."""
 
     api: str
     repository: str
@@ -292,11 +281,7 @@ def _cut(text: str) -> str:
 
 
 def pull_request() -> PullRequest | None:
-    """Return the pull request of this run of GitHub Actions; None: it has none.
-
-    Raises:
-        InputError: the environment is not that of GitHub Actions, or there is no token.
-    """
+    """Return the pull request of this run of GitHub Actions; None: it has none."""
     names = ("GITHUB_REPOSITORY", "GITHUB_EVENT_PATH", "GITHUB_TOKEN")
     values = [os.environ.get(name, "") for name in names]
     if missing := [name for name, value in zip(names, values, strict=True) if not value]:

@@ -33,10 +33,7 @@ WARM, TIMED = 8, 32  # of the new chunks: embedded before the clock starts, and 
 
 
 def seconds_to_embed(study: Study, home: Home) -> float:
-    """Return how long the model of a study needs for the chunks that have no vectors yet, measured on some.
-
-    0 where there are few, where the chunks are not there, and where no model of this machine embeds.
-    """
+    """Return the seconds that the model needs for chunks without vectors; 0: few, or no local model."""
     cell = first_cell(study)
     recipe = study.embedders[cell.embedder]
     store = ArtifactStore(home)
@@ -67,10 +64,7 @@ CUT_AT = BUILT.index("chunks") + 1
 
 
 class BuiltCorpus(NamedTuple):
-    """A corpus as it was built.
-
-    seconds: that its model would have taken, where it was left out for that; else 0
-    """
+    """A corpus as it was built; seconds: that its model would have taken, if it was left out for that."""
 
     corpus: NamedCorpus
     report: RunReport

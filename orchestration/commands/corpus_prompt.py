@@ -177,15 +177,7 @@ class DisplayOptions:
 
 
 class CorpusPrompt:
-    """A corpus that is open, and what is typed. Use it as a context manager.
-
-    Args:
-        corpus: which is asked first.
-        home: of this machine.
-        cell: the name of a cell; None: the recommended one.
-        shown: how answers are shown.
-        keep: whether conversations and lines are kept for later.
-    """
+    """A corpus that is open, and what is typed; keep: conversations and lines for later."""
 
     def __init__(
         self, corpus: NamedCorpus, home: Home, cell: str | None, shown: DisplayOptions, *, keep: bool = True

@@ -55,11 +55,7 @@ def init(
 
 
 def fill_in(study: Path, questions: Path) -> bool:
-    """Fill the question file of a new study in; where no question can be made, it stays a template.
-
-    Returns:
-        Whether the documents could be read.
-    """
+    """Make a new study's questions; without any, the template stays. False: no document could be read."""
     from rag_assay.evals.question_generation.generator import GenerationPlan
     from rag_assay.evals.study.study_file import read_study
     from rag_assay.orchestration.commands.generated_questions import make_questions, say_left_out

@@ -201,10 +201,7 @@ def _forget_answers(study: Study, where: Home) -> None:
 def _remember(
     recording: Recorder, study: Study, where: Home, shown: Callable[[], int], *, is_idle: bool
 ) -> int:
-    """Show a result, and let the next run answer at once if nothing has changed.
-
-    is_idle: the run has built nothing; else it looks once more what has changed meanwhile
-    """
+    """Show a result, and let the next run answer at once if nothing changes; is_idle: nothing was built."""
     from rag_assay.evals.reporting.stale_results import stored_result
     from rag_assay.evals.study.run_studies import record_of
     from rag_assay.orchestration.alerts.delivery import channels_of
@@ -237,10 +234,7 @@ def _show_result(
     last: str | None,
     outputs: CiOutputs | None,
 ) -> int:
-    """Show and write the result of a run; return the exit code.
-
-    last: the stages that were built, where later ones were left out
-    """
+    """Show and write a result; return the exit code. last: the stages built, if later ones were left out."""
     data = show(study, where, report) if report.is_there("leaderboard") else None
     results = _held(gates, data)
     if outputs:
@@ -301,10 +295,7 @@ def _held(gates: Sequence[MetricGate], data: ReportData | None) -> list[GateResu
 
 
 def _look_ahead(study: Study) -> bool:
-    """Read the question files, for a typo must not cost a crawl; tell of models that cannot be asked.
-
-    Returns whether all models can be asked.
-    """
+    """Read the question files, for a typo must not cost a crawl; return whether all models can be asked."""
     from rag_assay.evals.study.grid import read_questions_of
     from rag_assay.evals.study.study_check import unreachable_models
 

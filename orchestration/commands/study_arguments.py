@@ -1,4 +1,4 @@
-"""What every command begins with: the workspace, and the study that it was given."""
+"""What commands share: the workspace, the study that they are given, and runs of its stages."""
 
 from __future__ import annotations
 
@@ -32,11 +32,7 @@ def walk(
     budgets: Budgets | None = None,
     spread: Spread | None = None,
 ) -> RunReport:
-    """Bring the stages of a study up to date (or ``only`` some, of ``keys`` alone), and say how it went.
-
-    budgets: what this and other walks may spend together; None: what this one may
-    spread: how runs are spread that Dagster launches; None: all in this process
-    """
+    """Bring stages up to date (``only`` some, of ``keys`` alone); spread: over runs that Dagster launches."""
     from rag_assay.orchestration.driver import Driver
     from rag_assay.orchestration.progress import Bars
     from rag_assay.orchestration.terminal.tables import show_end
@@ -50,10 +46,7 @@ def walk(
 
 
 def search_of(study: Study, where: Home, budgets: Budgets, spread: Spread | None = None) -> Study:
-    """Return a study with the cells that its search leaves, once that has been run.
-
-    budgets: what its rungs together may spend, and what follows
-    """
+    """Return a study with the cells that its search leaves, once that has been run within the budgets."""
     if study.search is None or study.slice is not None:
         return study
     from rag_assay.orchestration.search_run import search_study
@@ -66,10 +59,7 @@ def search_of(study: Study, where: Home, budgets: Budgets, spread: Spread | None
 
 
 def show(study: Study, where: Home, result: RunReport) -> ReportData:
-    """Say where the report lies, and print the leaderboard with its answer last.
-
-    Returns what is shown.
-    """
+    """Say where the report is, and print the leaderboard with its answer last; return what is shown."""
     from rag_assay.evals.reporting.display import plain
     from rag_assay.evals.reporting.rows import report_data
     from rag_assay.orchestration.run_report import failure_notes

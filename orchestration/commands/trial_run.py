@@ -61,10 +61,7 @@ def parts_of(study: Study) -> Iterator[Study]:
 
 
 class TrialRun:
-    """Brings a trial up to date, and shows its pipelines as they are measured.
-
-    study: the current one, for the run edits its file
-    """
+    """Brings a trial up to date, and shows its pipelines as they are measured."""
 
     def __init__(self, trial: TrialFiles, home: Home, screen: TrialScreen) -> None:
         self.trial, self.home, self.screen = trial, home, screen

@@ -53,11 +53,7 @@ def means_of(study: Study, home: Home) -> dict[tuple[str, str], PipelineMeans]:
 
 
 class TrialScreen(Bars):
-    """Bars below a table of the pipelines that are measured so far; without a terminal, lines.
-
-    Args:
-        estimate: how long the trial takes.
-    """
+    """Bars below a table of the pipelines that are measured so far; without a terminal, lines."""
 
     def __init__(self, estimate: str) -> None:
         super().__init__()
@@ -88,10 +84,7 @@ class TrialScreen(Bars):
             self._keep(report, *stage_lines(report, " "))
 
     def follow(self, study: Study, parts: Sequence[Study], home: Home) -> None:
-        """Show what is measured of a study, from now on and whenever scores are computed.
-
-        parts: of the study, as they are run; a pipeline of a later one counts in place of an earlier one's
-        """
+        """Show what is measured from now on; a later part's pipeline replaces an earlier part's."""
         self._followed = (study, parts, home)
         self._look()
 

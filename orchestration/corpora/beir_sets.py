@@ -47,10 +47,7 @@ SETS = {
 
 
 def beir_folder(name: str, home: Home, tell: Tell, site: str = SITE) -> Path | None:
-    """Return the folder of a BEIR set, downloaded where it is not here; None for a name that is none.
-
-    Looked at are `ASSAY_BEIR` (the set's folder, or one that holds it) and `<home>/beir`.
-    """
+    """Return the folder of a BEIR set, from `ASSAY_BEIR`, `<home>/beir` or downloaded; None: no such set."""
     if name not in SETS:
         return None
     kept = home.root / "beir" / name

@@ -132,10 +132,7 @@ def _kept(corpus: NamedCorpus, corpora: Corpora) -> NamedCorpus:
 
 
 def _known(target: str, name: str | None, corpora: Corpora) -> NamedCorpus | None:
-    """Return the corpus that is built again: of that name, else the one of that target.
-
-    A corpus whose folder is not there any more may follow to another one.
-    """
+    """Return the corpus that is built again; one whose folder is gone may follow to another folder."""
     if name is not None:
         found = corpora.named(name)
         if found is None or (found.kind == "built" and (found.target == target or not found.is_there)):

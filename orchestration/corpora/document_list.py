@@ -26,11 +26,7 @@ from rag_assay.warehouse.paths import Home
 
 @dataclass(frozen=True)
 class OpenedDocument:
-    """A document beside its page.
-
-    sections: of `schemas.DOCUMENTS`
-    page: None where its body cannot be read, and `why` says why not
-    """
+    """A document beside its page; page: None where its body cannot be read, and `why` says why not."""
 
     listed: ListedDocument
     text: str
@@ -110,11 +106,7 @@ class ListedDocument:
 
 
 def document_rows(name: str, home: Home) -> list[ListedDocument]:
-    """Return the documents of a study or corpus, by source and address.
-
-    Raises:
-        InputError: neither has that name, or its documents were not built.
-    """
+    """Return the documents of a study or corpus, by source and address; InputError: there are none."""
     corpus = Corpora(home).named(name)
     study = read_study(corpus.study) if corpus is not None and corpus.is_there else find_known(name, home)
     found = [row for source in study.corpus.sources for row in _rows(study, source, home)]

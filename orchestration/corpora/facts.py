@@ -164,10 +164,7 @@ def facts_of(corpus: NamedCorpus, home: Home) -> CorpusSummary:
 
 
 def set_damaged_aside(study: Study, home: Home) -> int:
-    """Let what is damaged of a corpus not count any longer, so that a build makes it again; return how many.
-
-    Building stops at the index, and reads none: a run of the grid finds damage when it searches.
-    """
+    """Set damaged artifacts of a corpus aside, so that a build makes them again; return how many."""
     store, grid = ArtifactStore(home), Grid([study])
     keys = sorted({grid.index_key(cell) for cell in study.cells() if cell.reads_ranking})
     names = {(stage, key) for key in keys for stage in ("embeddings", "indexes")}

@@ -81,10 +81,7 @@ class OpenedCell(Closeable):
         return self.cell.study
 
     def row(self, asking: QuestionRequest, known: Row | None = None) -> Row:
-        """Return a question as the pipeline takes it: the study's own, where it is one of them.
-
-        known: the study's question that is meant, also after another conversation; None: see `knows`
-        """
+        """Return a question as the pipeline takes it; known: the study's question that is meant."""
         said = list(asking.conversation)
         found = known or self.knows(asking.question)
         if found is not None and (known or list(found["conversation"] or ()) == said):

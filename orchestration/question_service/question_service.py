@@ -68,11 +68,7 @@ Cells = Callable[[], Sequence["OpenedCell"]]
 
 @dataclass
 class AnswerSide:
-    """The answer of one cell to a question, while it comes.
-
-    turn: as it is kept without an answer
-    draft: what is written of the answer so far
-    """
+    """The answer of one cell, while it comes; draft: what is written so far; turn: without an answer."""
 
     cell: OpenedCell
     turn: Turn
@@ -316,10 +312,7 @@ class QuestionService(Workers):
         )
 
     def conversation(self, study: str, conversation: str) -> Conversation | None:
-        """Return a conversation; None: there is none (any more).
-
-        Questions whose process has ended without an answer have a turn that says so.
-        """
+        """Return a conversation, or None; questions of processes that ended get a failed turn."""
         return close_open_questions(self.chats, study, conversation)
 
     def feedback(
@@ -379,10 +372,7 @@ class QuestionService(Workers):
         self._sync.changed()
 
     def close(self, patience: float = 5.0) -> None:
-        """Take no more questions; those under way are stopped, and their turns say so.
-
-        patience: seconds that they are waited for
-        """
+        """Stop the questions under way, whose turns say so; patience: seconds that they are waited for."""
         self._closed.set()
         super().close()
         sides = [side for every in self._pending.values() for one in every for side in one.sides]
@@ -392,11 +382,7 @@ class QuestionService(Workers):
 
 
 def _wait_for(before: PendingQuestion, is_unwanted: Callable[[], bool]) -> None:
-    """Wait until the question before is answered, or its time is over, which is then kept.
-
-    Raises:
-        CancelledError: the question was cancelled.
-    """
+    """Wait until the question before is answered or timed out; CancelledError: this one was cancelled."""
     while not before.is_over:
         if is_unwanted():
             raise CancelledError

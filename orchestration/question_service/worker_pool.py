@@ -20,10 +20,7 @@ Result = TypeVar("Result")
 
 
 class BusyError(AssayError):
-    """A question that is not taken now: too many are being answered, or the program is stopping.
-
-    retry_after: seconds after which it may be asked again; None: never
-    """
+    """A question that is refused; retry_after: seconds after which it may be asked again, None: never."""
 
     def __init__(self, message: str, retry_after: int | None = 1) -> None:
         super().__init__(message)
@@ -86,19 +83,11 @@ class Workers:
         return future
 
     def turn(self) -> AbstractContextManager[None]:
-        """Compute in the block, as soon as no other thread does.
-
-        Raises:
-            CancelledError: the work of the calling thread was cancelled.
-        """
+        """Compute in the block, as soon as no other thread does; CancelledError: the work was cancelled."""
         return self._turns.turn()
 
     async def do(self, work: Callable[[], Result]) -> Result:
-        """Do work in a thread, in its turn; it is cancelled with the task that waits for it.
-
-        Raises:
-            TimeoutError: it took too long, its time in the queue included.
-        """
+        """Do work in a thread, in its turn, until the task that waits for it ends or it takes too long."""
         unwanted = threading.Event()
 
         def in_turn() -> Result:

@@ -156,10 +156,7 @@ def alone(home: Home, progress: Progress, patience: float = 600) -> Iterator[Non
 
 
 def close_dead_runs(instance: dg.DagsterInstance, home: Home) -> int:
-    """Mark as failed the runs that held this workspace and were killed; return how many there were.
-
-    To be called by the process that holds its lock, before its own run has the tag.
-    """
+    """Mark killed runs of this workspace as failed; call it before the own run has the tag."""
     under_way = [dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.STARTING]
     dead = instance.get_runs(dg.RunsFilter(statuses=under_way, tags=workspace_tag(home)))
     for run in dead:

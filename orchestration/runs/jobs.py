@@ -168,11 +168,7 @@ def _run_resource(study: Study, run: StudyRun | None, layout: ProjectLayout) -> 
 
 
 class LaunchedRun:
-    """A run of a study that Dagster launched. Its first step waits for the workspace, its end frees it.
-
-    Args:
-        study: the study, which may have a search.
-    """
+    """A run that Dagster launched; its first step waits for the workspace, its end frees it."""
 
     def __init__(self, study: Study, part: RunSelection, layout: ProjectLayout, budgets: Budgets) -> None:
         self.study = study

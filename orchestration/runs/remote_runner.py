@@ -54,12 +54,7 @@ _LAUNCH = (
 
 
 class GraphQLServer:
-    """A web server of Dagster on loopback, under a path that only this process knows.
-
-    Args:
-        module: of the code location, which is its name too.
-        attribute: of the module, that holds the definitions.
-    """
+    """A web server of Dagster on loopback, under a path that only this process knows."""
 
     def __init__(self, module: str, attribute: str) -> None:
         self._module = module
@@ -191,10 +186,7 @@ class SubmittedRunner:
 
     @cached_property
     def _server(self) -> GraphQLServer:
-        """The current definitions, under an attribute that names their content.
-
-        A warm worker holds what it has loaded by module and attribute; another attribute is loaded again.
-        """
+        """The current definitions, named by their content: a worker keeps what it has loaded of a name."""
         return GraphQLServer(MODULE, f"defs_{digest([current_code(), time.time()])[:12]}")
 
     def _order(self, stage: Stage) -> Sequence[str]:

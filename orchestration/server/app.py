@@ -1,4 +1,4 @@
-"""The server's paths, thin over the forms of requests and replies."""
+"""The server's paths and MCP tools, thin over the forms of requests and replies."""
 
 from __future__ import annotations
 

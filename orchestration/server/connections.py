@@ -29,10 +29,7 @@ class Connections:
     _of: Counter[str] = field(default_factory=Counter)
 
     def add(self, one: BoundedConnection, address: str) -> None:
-        """Take a connection; of too many, the oldest whose request has not come whole is closed.
-
-        Where all others are being answered, that is the new one.
-        """
+        """Take a connection; of too many, the oldest whose request has not come whole is closed."""
         self._open[one] = address
         self._of[address] += 1
         if self._of[address] > self.per_address:
@@ -56,10 +53,7 @@ class Connections:
 
 
 class BoundedConnection(H11Protocol):
-    """uvicorn's HTTP connection, which is closed when a request or the reading of its answer takes too long.
-
-    uvicorn itself waits without end for the first head of a connection, and for the rest of any request.
-    """
+    """uvicorn's HTTP connection, closed when a request or the reading of its answer takes too long."""
 
     limits: Connections  # of the subclass that `connection_class` makes
 

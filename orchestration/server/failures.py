@@ -84,10 +84,7 @@ def too_many(message: str, retry_after: int = 1) -> RequestError:
 
 
 def request_error(error: Exception, field: str = "question") -> RequestError:
-    """Return what a client is told of an error of the service.
-
-    field: of the request, where the question stands
-    """
+    """Return what a client is told of an error; field: of the request, where the question stands."""
     match error:
         case RequestError():
             return error

@@ -16,11 +16,7 @@ from rag_assay.orchestration.server.chat_requests import MOST_PASSAGES
 
 @dataclass
 class ParityResult:
-    """What came of it.
-
-    unlike: question id -> what is another one than was measured
-    seconds: of each question's two requests, in their order
-    """
+    """What came of it; unlike: question id -> difference from what was measured."""
 
     asked: int = 0
     unlike: dict[str, str] = field(default_factory=dict)
@@ -42,10 +38,7 @@ def check(
     token: str | None,
     tell: Callable[[int, int], None] = lambda _done, _of: None,
 ) -> ParityResult:
-    """Ask a server each question by HTTP, for passages and for an answer, and compare both.
-
-    url: of the server; model: the name that it goes by
-    """
+    """Ask a server each question by HTTP, for passages and for an answer, and compare both."""
     found = ParityResult()
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     with httpx.Client(base_url=url, headers=headers, timeout=600, trust_env=False) as client:

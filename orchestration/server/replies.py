@@ -33,11 +33,7 @@ _SIGNS = re.compile(r"([\\`*_\[\]<>#|~!])")
 
 
 def answered(opened: OpenedCell, asking: QuestionRequest) -> Turn:
-    """Return the turn of a question that was answered.
-
-    Raises:
-        RequestError: there is no answer.
-    """
+    """Return the turn of a question that was answered; RequestError: there is no answer."""
     if opened.pipeline.generator is None:
         raise RequestError(
             404,
@@ -51,10 +47,7 @@ def answered(opened: OpenedCell, asking: QuestionRequest) -> Turn:
 
 
 def completion(turn: Turn, model: str, *, lists_sources: bool) -> ChatCompletion:
-    """Return a chat completion, with the record of its turn beside it.
-
-    lists_sources: whether its text ends with the cited sources, as a numbered list in Markdown
-    """
+    """Return a chat completion with the record of its turn; lists_sources: cited sources end its text."""
     text = turn.answer or ""
     read, written = turn.prompt_tokens or 0, turn.completion_tokens or 0
     is_declined = turn.status in DECLINED

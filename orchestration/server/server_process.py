@@ -100,10 +100,7 @@ def _allow_files(wanted: int) -> None:
 def serve(
     opened: OpenedCell, place: ListenAddress, limits: ServiceLimits, rules: AccessRules, log: Log
 ) -> None:
-    """Serve until SIGTERM or Ctrl-C; requests under way end first.
-
-    A second Ctrl-C ends at once.
-    """
+    """Serve until SIGTERM or Ctrl-C; requests under way end first, and at once after a second Ctrl-C."""
     server, workers = server_of(opened, limits, rules, log)
     # uvicorn handles signals itself, within its `timeout_graceful_shutdown`, and raises the first one again.
     with grace(inf), suppress(KeyboardInterrupt):

@@ -72,11 +72,7 @@ class QuestionForm(StudyForm):
 
 
 class StudyTools:
-    """The tools of one server.
-
-    studies: files that may be used beside those of the workspace, by the names of their studies
-    usd: US dollars that all runs of this server may cost together
-    """
+    """The tools of one server; studies: further files by name; usd: what all runs may cost."""
 
     def __init__(self, home: Home, studies: Mapping[str, Path], usd: float) -> None:
         self._home = home

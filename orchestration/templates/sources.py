@@ -71,10 +71,7 @@ def graded_split(splits: Sequence[str]) -> str:
 
 
 def sources_in(target: Path) -> FolderContents:
-    """Return the sources that read a folder: `folder` for documents alone, else a reader for each kind.
-
-    target: a folder, or a single file
-    """
+    """Return the sources that read a folder or file: `folder` for documents alone, else a reader a kind."""
     folder = target if target.is_dir() else target.parent
     documents: dict[str, Path] = {}
     passages: list[tuple[str, Path, dict[Column, str]]] = []

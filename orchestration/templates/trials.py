@@ -74,10 +74,7 @@ SYSTEMS = re.compile(r"^systems: # of `assay try --system`\n(?:  .*\n)*", re.MUL
 
 
 class TrialFiles(NamedTuple):
-    """Files of a trial.
-
-    questions: where made questions lie; None: the folder has its own
-    """
+    """Files of a trial; questions: where made questions are, None: the folder has its own."""
 
     study: Path
     questions: Path | None
@@ -142,11 +139,7 @@ def trial_of(target: str, where: Home) -> TrialFiles:
 
 
 def _quick(embedder: str) -> str:
-    """Let the embedder compute in bf16 where this machine's processor does: it takes half the time.
-
-    A trial is run where its file was written; its vectors are compared with fp32, and the report warns
-    where they are not close.
-    """
+    """Compute in bf16 where the processor does, in half the time: a trial runs where its file was written."""
     if not has_bf16():
         return embedder
     return f"{embedder.removesuffix('}')}, dtype: bf16}} # as fast again, on a processor that has it"

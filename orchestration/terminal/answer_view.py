@@ -21,10 +21,7 @@ TEXT = 2_000  # characters of the answer
 
 
 def show_answers(results: Sequence[PipelineResult], advice: str | None = None) -> None:
-    """Print what each retriever found, and the answer of the last result, to standard output.
-
-    advice: the last line, which says what would answer better
-    """
+    """Print what each retriever found, the last result's answer, and advice on what would answer better."""
     out = console(width=width())
     out.print(text(truncate(results[-1].question["question"], TEXT), "bold"))
     for result in results:

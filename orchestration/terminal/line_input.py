@@ -19,11 +19,7 @@ LONGEST = 2_000  # characters of a line that is kept
 
 
 class Lines:
-    """What is typed, line by line, until Ctrl-D; of a pipe, its lines.
-
-    Args:
-        history: where lines are kept for the next time; None: nowhere.
-    """
+    """What is typed, line by line, until Ctrl-D; of a pipe, its lines. history: None: lines are not kept."""
 
     def __init__(self, history: Path | None) -> None:
         self.is_typed = sys.stdin.isatty() and sys.stdout.isatty()

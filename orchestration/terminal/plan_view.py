@@ -41,10 +41,7 @@ def show_plan(found: RunPlan, estimates: Sequence[CallEstimate], budget: StudyBu
 
 
 def show_estimates(estimates: Sequence[CallEstimate], budget: StudyBudget | None = None) -> None:
-    """Print what models would be asked: calls, tokens and US dollars, each from the least to the most.
-
-    Then the caps of the study's ``budget``, and which of all caps the least already passes.
-    """
+    """Print what models would be asked, from the least to the most, and the caps that the least passes."""
     out = console(width=width())
     if not estimates:
         out.print(text("no model is called, so nothing costs money"))

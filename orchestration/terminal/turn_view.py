@@ -93,10 +93,7 @@ def show_turn(turn: Turn, words: MatchedWords, by: By) -> None:
 def show_passages(
     passages: Sequence[ShownPassage], words: MatchedWords, by: By, *, whole: bool = False
 ) -> None:
-    """Print passages: those of a document together, as they stand in it, or all by their rank.
-
-    whole: all of their text, and not an extract about the words of the question
-    """
+    """Print passages in this order; whole: all of their text, not an extract about the question's words."""
     out = console(width=narrow_width())
     for document, parts in documents_of(passages, by):
         out.print()
@@ -110,10 +107,7 @@ def show_passages(
 
 
 def documents_of(passages: Sequence[ShownPassage], by: By) -> list[tuple[ShownPassage, list[ShownPassage]]]:
-    """Return (a passage of it, its passages) of each document, that with the best passage first.
-
-    by: rank: neighbours in the ranking alone are together
-    """
+    """Return (a passage, all passages) of each document, the best first; by rank: of neighbours."""
     if by is By.rank:
         found = [list(group) for _doc, group in groupby(passages, key=lambda one: one.doc_id)]
     else:

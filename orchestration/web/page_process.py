@@ -38,11 +38,7 @@ def _flat(options: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Site:
-    """The app and where it is served.
-
-    argument: of its script, `UiOptions.to_argument`
-    environment: what its process has beside ours
-    """
+    """The app and where it is served; argument: of its script, `UiOptions.to_argument`."""
 
     argument: str
     host: str

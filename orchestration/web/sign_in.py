@@ -24,11 +24,7 @@ _log = logging.getLogger("assay.pages")
 
 
 class PasswordGate:
-    """Who may go in: every visitor where there is no password.
-
-    A ticket is a random word that a browser's tab keeps in place of the password; it is good until the server
-    ends, also while passwords are locked.
-    """
+    """Who may go in. A tab keeps a random ticket in place of the password, good until the server ends."""
 
     def __init__(self, password: str | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._password = (

@@ -21,10 +21,7 @@ from rag_assay.warehouse.identity import digest
 
 @dataclass(frozen=True)
 class Question:
-    """One thing that the annotator is asked of the item.
-
-    rubric: its name in the study
-    """
+    """One thing that the annotator is asked of the item; rubric: its name in the study."""
 
     rubric: str
     of: Rubric
@@ -37,11 +34,7 @@ class Question:
 
 @dataclass(frozen=True)
 class QueuePosition:
-    """An item as it is shown.
-
-    questions: all that is asked of it, in order
-    step: which of them is before the annotator
-    """
+    """An item as it is shown, all that is asked of it, and which question is before the annotator."""
 
     showing: Showing
     questions: tuple[Question, ...]

@@ -1,4 +1,4 @@
-"""Failure tags beside the metric: how often each tag was given to the answers of each pipeline."""
+"""What ratings say: failure tags by pipeline, and how well annotators and judges agree."""
 
 from __future__ import annotations
 
@@ -50,11 +50,7 @@ TEXTS = app_texts("tag_counts")
 
 @dataclass(frozen=True)
 class Measured:
-    """The pipelines of a study.
-
-    items: cell -> ids of its answers, in the order of the leaderboard
-    values: cell -> its value by the metric that ranks; None: it has none
-    """
+    """The pipelines of a study: ids of answers by cell in leaderboard order, and means."""
 
     items: Mapping[str, frozenset[str]]
     values: Mapping[str, float | None]

@@ -72,11 +72,7 @@ class Catalogue:
 def read_catalogue(
     name: str, work: BuildContext, model: str | None = None, passages_of: str | None = None
 ) -> Catalogue:
-    """Return what the study of a name or path offers.
-
-    model: a generator or language model that answers first, also where no cell has it; see `cell_for_model`
-    passages_of: the cell whose passages it reads, as a command takes it; None: the recommended one
-    """
+    """Return what a study offers; model: answers first (`cell_for_model`) from the passages of a cell."""
     import rag_assay.evals.study.registry  # noqa: F401 -- the parts that a study may name
     from rag_assay.evals.chat.model_override import cell_for_model
     from rag_assay.evals.study.run_studies import find_known

@@ -1,4 +1,4 @@
-"""Above the conversation: a person's conversations, which cell answers, and what it was measured to be."""
+"""Above the conversation: a person's conversations, exports, and which cell answers."""
 
 from __future__ import annotations
 

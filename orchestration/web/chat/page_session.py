@@ -1,4 +1,4 @@
-"""The state of one run of the chat page: its address, its conversation, and the list of conversations."""
+"""The state of the chat: what all its visitors share, and one run of its page."""
 
 from __future__ import annotations
 

@@ -29,10 +29,7 @@ def read(*paths: str) -> str:
 
 
 def follow(serial: str) -> None:
-    """Keep in sight what is new in a conversation, and open the passages that are cited.
-
-    serial: scrolls to the end when it is another than before; an empty one stays where it is
-    """
+    """Show the end of a conversation when `serial` changes (empty: stay); open passages that are cited."""
     component("follow", js=read("follow.js"), isolate_styles=False)(key="follow", data={"serial": serial})
 
 

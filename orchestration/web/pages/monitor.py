@@ -54,10 +54,7 @@ class CellProgress:
 
 @dataclass(frozen=True)
 class StudyProgress:
-    """How far a study is.
-
-    crawls: source -> the row of its last crawl (`schemas.CRAWLS`)
-    """
+    """How far a study is; crawls: source -> the row of its last crawl (`schemas.CRAWLS`)."""
 
     stages: tuple[StageProgress, ...]
     cells: tuple[CellProgress, ...]

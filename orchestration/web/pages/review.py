@@ -39,11 +39,7 @@ def known_names(rows: Iterable[HumanScore]) -> list[str]:
 
 @dataclass
 class AnnotationTab:
-    """What is known of one tab of a browser.
-
-    queue: the one that counted when somebody sat down
-    note: what was wrong with what was entered
-    """
+    """What is known of one tab of a browser; note: what was wrong with what was entered."""
 
     study: str
     queue: Queue | None = None
