@@ -263,7 +263,8 @@ def _systems(given: Evaluation) -> dict[str, Any]:
 def _system(name: str, system: Any, given: Evaluation) -> dict[str, Any]:
     version = {} if given.version is None else {"version": given.version}
     if isinstance(system, Mapping):
-        return {**system, **({} if _says(system, "version") else version)}
+        specs = [system, *(one for one in system.values() if isinstance(one, Mapping))]
+        return {**system, **({} if any("version" in one for one in specs) else version)}
     if isinstance(system, str):
         if system.startswith(("http://", "https://")):
             return {**spec_of_url(system), **version}
@@ -275,10 +276,6 @@ def _system(name: str, system: Any, given: Evaluation) -> dict[str, Any]:
         raise InputError(f"system: {type(system).__name__} has none of {', '.join(methods)}")
     has_answers = {} if _answers(system) else {"answers": False}
     return {"python": {"call": hold(system, name, given.version), **has_answers}, **version}
-
-
-def _says(spec: Mapping[str, Any], key: str) -> bool:
-    return key in spec or any(isinstance(one, Mapping) and key in one for one in spec.values())
 
 
 def _answers(system: Any) -> bool:

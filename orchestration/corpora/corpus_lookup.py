@@ -64,8 +64,11 @@ def corpus_of(target: str, name: str | None, corpora: Corpora, said: CorpusOptio
     with turn(corpora.root, lambda: None):  # two commands at once make one corpus of a folder
         found = _known(target, name, corpora)
         if found is None:
-            called = name if name is not None else _default_name(target, corpora)
-            return _added(called, target, said, corpora)
+            if name is None:
+                folder = normalize_name(Path(target).name) or slug(target)
+                name = short_name(target) if "://" in target else folder
+                name = _free(name if name.isprintable() else slug(name), corpora)
+            return _added(name, target, said, corpora)
     before = found.choices or choices_of(target, CorpusOptions())
     if is_edited(found):
         if said.is_something or found.target != target:
@@ -146,11 +149,6 @@ def _known(target: str, name: str | None, corpora: Corpora) -> NamedCorpus | Non
         names = ", ".join(one.name for one in there)
         raise InputError(f"several corpora are built from {target}: {names}; say which by --name")
     return there[0] if there else None
-
-
-def _default_name(target: str, corpora: Corpora) -> str:
-    name = short_name(target) if "://" in target else normalize_name(Path(target).name) or slug(target)
-    return _free(name if name.isprintable() else slug(name), corpora)
 
 
 def _free(name: str, corpora: Corpora) -> str:

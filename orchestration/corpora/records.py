@@ -80,16 +80,12 @@ def _remove_built(study: Study, home: Home) -> int:
                 store.remove(stage.name, artifact.identity)
         store.unpoint(stage.name, mine)
     for source in study.corpus.sources:
-        free += _size(home.pages(source))
+        free += sum(path.stat().st_size for path in home.pages(source).rglob("*") if path.is_file())
         if mirror := mirror_of(home):
             mirror.remove_below(f"pages/{source}", f"crawls/{source}")
         shutil.rmtree(home.pages(source), ignore_errors=True)
         shutil.rmtree(home.crawls / source, ignore_errors=True)
     return free
-
-
-def _size(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 RECORD, STUDY, QUESTIONS, SELECTED = "corpus.json", "study.yaml", "made.questions.yaml", "selected.json"

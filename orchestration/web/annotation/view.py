@@ -171,9 +171,10 @@ def _ask(desk: AnnotationSession, place: QueuePosition, step: int) -> View:
     criterion = question.criterion
     given = desk.standing.of(place.shown).get(question.asked)
     seen = None if given is None or given.value is None else place.kept(given.value, question)
+    keys = anchor_keys(criterion, in_order=question.of.compares)
     anchors: list[Json] = [
         {"index": at, "key": key, "text": plain(text)}
-        for at, (key, text) in enumerate(zip(_keys(question), _words(question, desk.words), strict=True))
+        for at, (key, text) in enumerate(zip(keys, _words(question, desk.words), strict=True))
     ]
     return {
         "name": plain(criterion.name.replace("_", " ")) if criterion.name else None,
@@ -196,10 +197,6 @@ def _words(question: Question, words: Words) -> list[str]:
         else {}
     )
     return [sides.get(value, text) for value, text in criterion.anchors.items()]
-
-
-def _keys(question: Question) -> list[str | None]:
-    return anchor_keys(question.criterion, in_order=question.of.compares)
 
 
 def anchor_keys(criterion: Criterion, *, in_order: bool = False) -> list[str | None]:

@@ -382,7 +382,8 @@ def _show_pair(session: ChatPageSession, sides: Sequence[Turn]) -> None:
     words, number = session.words, sides[0].number
     said = session.conversation.votes.get(number) if session.conversation else None
     can_vote = len(sides) == 2 and all(turn.answer for turn in sides)
-    is_same = can_vote and _same(sides)
+    texts = [without_markers(turn.answer or "").split() for turn in sides]
+    is_same = can_vote and texts[0] == texts[1]
     is_blind = said is None and not is_same and (can_vote or len(sides) < 2)
     for column, turn in zip(st.columns(2), sides, strict=False):
         with column, st.chat_message("assistant"):
@@ -407,8 +408,3 @@ def _show_pair(session: ChatPageSession, sides: Sequence[Turn]) -> None:
                     on_click=session.vote,
                     args=(number, preferred, sides[0].cell),
                 )
-
-
-def _same(sides: Sequence[Turn]) -> bool:
-    first, second = (without_markers(turn.answer or "").split() for turn in sides)
-    return first == second

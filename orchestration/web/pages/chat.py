@@ -13,7 +13,6 @@ import streamlit as st
 
 from rag_assay.orchestration.question_service.question_service import PendingQuestion
 from rag_assay.orchestration.web.chat.answer_html import label
-from rag_assay.orchestration.web.chat.catalogue import Example
 from rag_assay.orchestration.web.chat.header import ask_whether_to_delete, show_head
 from rag_assay.orchestration.web.chat.page_session import (
     NOTICE,
@@ -226,7 +225,8 @@ def _left_by_others(session: ChatPageSession) -> None:
 
 def _welcome(session: ChatPageSession, language: str) -> None:
     words, catalogue = session.words, session.catalogue
-    examples = _examples(catalogue.examples, language) if catalogue else []
+    found = catalogue.examples if catalogue else ()
+    examples = sorted(found, key=lambda one: one.language != language)[:_EXAMPLES]
     corpus = catalogue.study.corpus.name if catalogue else session.study
     text = words("welcome_more" if examples else "welcome_plain", corpus=corpus)
     st.html(f'<div class="as-welcome"><h2>{escape(words("welcome"))}</h2><p>{escape(text)}</p></div>')
@@ -239,7 +239,3 @@ def _welcome(session: ChatPageSession, language: str) -> None:
                 on_click=session.ask,
                 args=(one.question,),
             )
-
-
-def _examples(found: tuple[Example, ...], language: str) -> list[Example]:
-    return sorted(found, key=lambda one: one.language != language)[:_EXAMPLES]

@@ -439,10 +439,6 @@ def _hours(panels: Panels, rows: pl.DataFrame, words: Words) -> None:
     panels.table("hours")
 
 
-def _people(panels: Panels, _rows: pl.DataFrame, _words: Words) -> None:
-    panels.table("people", folded=False)
-
-
 _SHOWN: Mapping[str, Callable[[Panels, pl.DataFrame, Words], None]] = {
     "questions": _questions,
     "unanswered": _unanswered,
@@ -454,7 +450,7 @@ _SHOWN: Mapping[str, Callable[[Panels, pl.DataFrame, Words], None]] = {
     "leaders": _leaders,
     "documents": _documents,
     "hours": _hours,
-    "people": _people,
+    "people": lambda panels, _rows, _words: panels.table("people", folded=False),
 }
 
 
