@@ -34,7 +34,7 @@ def follow(serial: str) -> None:
 
 
 def scoring_page(view: Mapping[str, Json], texts: Mapping[str, str], on_event: Listen) -> None:
-    """Show a view of `annotation/view.py` with texts of `texts.yaml`, annotation."""
+    """Show a view of `annotation_session` with texts of `texts.yaml`, annotation."""
     parts = {"html": '<div class="as-page"></div>', "css": read("scoring/scoring.css"), "js": read(*_SCORING)}
     page = component("scoring", **parts, isolate_styles=False)
     page(key=PAGE, data={**view, "words": dict(texts)}, on_event_change=on_event)

@@ -13,8 +13,13 @@ import streamlit as st
 import rag_assay.evals.study.registry  # noqa: F401 -- the rubrics that a queue may name
 from rag_assay.evals.human.queue import Queue, read_queue
 from rag_assay.orchestration.web.address_state import switch
-from rag_assay.orchestration.web.annotation.annotation_session import AnnotationSession
-from rag_assay.orchestration.web.annotation.view import View, desk_view, name_view, trouble_view
+from rag_assay.orchestration.web.annotation.annotation_session import (
+    AnnotationSession,
+    View,
+    desk_view,
+    name_view,
+    trouble_view,
+)
 from rag_assay.orchestration.web.components.component import pressed, scoring_page
 from rag_assay.orchestration.web.languages import app_texts, table_in
 from rag_assay.orchestration.web.page_context import PERSON, PageContext, person_of

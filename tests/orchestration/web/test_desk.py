@@ -14,8 +14,11 @@ import pytest
 from rag_assay.evals.human.queue import Queue
 from rag_assay.evals.rubrics.points import Points
 from rag_assay.evals.rubrics.rubric import Criterion, Rubric
-from rag_assay.orchestration.web.annotation.annotation_session import LONGEST_COMMENT, AnnotationSession
-from rag_assay.orchestration.web.annotation.view import desk_view
+from rag_assay.orchestration.web.annotation.annotation_session import (
+    LONGEST_COMMENT,
+    AnnotationSession,
+    desk_view,
+)
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.human_scores import HumanScores
 from rag_assay.warehouse.paths import Home

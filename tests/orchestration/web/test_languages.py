@@ -105,8 +105,7 @@ def test_scripts_of_the_rating_page_name_texts_that_there_are() -> None:
     texts = app_texts("annotation")
     assert said | counted | {f"{one}_1" for one in counted} <= set(texts)
     python = "".join(
-        (FOLDER / name).read_text()
-        for name in ("annotation/annotation_session.py", "annotation/view.py", "pages/review.py")
+        (FOLDER / name).read_text() for name in ("annotation/annotation_session.py", "pages/review.py")
     )
     assert [one for one in texts if f'"{one.removesuffix("_1")}"' not in source + python] == []
     assert re.findall(r'(?:aria-label"?|title|placeholder|\{\}): "([A-Z][^"]+)"', source) == []
