@@ -59,6 +59,9 @@ class CiOutputs:
     commented: PullRequest | None
     before: HistoryEntry | None = None
 
+    def look_before(self, home: Home, study: str) -> None:
+        self.before = last_result(home, study) if self.commented else None
+
     def write(
         self,
         study: Study,

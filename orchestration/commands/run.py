@@ -160,11 +160,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of a command
     stages = stages_up_to(found, only)
     gates = read_gates(fail_under or (), found)
     _refuse_no_folder(junit)
-    outputs = None
-    if junit or github or comment:
-        from rag_assay.orchestration.commands.ci import CiOutputs, last_result, pull_request
-
-        outputs = CiOutputs(junit, github, pull_request() if comment else None)
+    outputs = _ci_outputs(junit, github=github, comment=comment)
     spread = spread_of(on, partitions_per_run, workers)
     if again and not any(one.calls_per_question().most for one in found.systems.values()):
         raise InputError(f"--again calls systems again, and {found.study} has none that is called")
@@ -179,8 +175,8 @@ def run(  # noqa: PLR0913, PLR0917 - the options of a command
         return FAILED
     budgets = Budgets()
     found = search_of(found, where, budgets, spread) if stages is None else narrow_study(found, where)
-    if outputs and outputs.commented:
-        outputs.before = last_result(where, found.study)
+    if outputs:
+        outputs.look_before(where, found.study)
     report = walk(found, where, stages, budgets=budgets, spread=spread)
     last = only if stages is not None and "leaderboard" not in stages else None
     shown = partial(_show_result, found, where, report, gates, last, outputs)
@@ -278,6 +274,14 @@ def _refuse_unknown(study: Study, sources: Sequence[str]) -> None:
     known = study.corpus.sources
     if findings := [unknown("source", one, known, str(study.path)) for one in sources if one not in known]:
         raise InputError(*findings)
+
+
+def _ci_outputs(junit: Path | None, *, github: bool, comment: bool) -> CiOutputs | None:
+    if not (junit or github or comment):
+        return None
+    from rag_assay.orchestration.commands.ci import CiOutputs, pull_request
+
+    return CiOutputs(junit, github, pull_request() if comment else None)
 
 
 def _refuse_no_folder(junit: Path | None) -> None:
