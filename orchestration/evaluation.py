@@ -303,9 +303,6 @@ def _judged(judges: Mapping[str, Any]) -> list[str]:
 
 
 def _metrics(rows: GivenQuestions, judged: Sequence[str], has_documents: bool, is_called: bool) -> list[str]:
-    """Return the default metrics: those that these questions and systems have something for; without any,
-    those of the judges. The first one ranks the systems.
-    """
     has_truth = any(one.get("ground_truth") for one in rows.questions) or not rows.questions
     has_evidence = has_documents and (any("evidence" in one for one in rows.questions) or not rows.questions)
     answered = is_called or any("answer" in one for one in rows.answers)

@@ -102,7 +102,6 @@ class Bars:
         return Group(*(one for one in lines if one is not None))
 
     def begin(self, stage: str, number: int, of: int) -> None:
-        """Hear that a stage begins, the ``number``-th ``of`` so many."""
         self._stage, self._place = stage, f"stage {number:>{len(str(of))}} of {of}"
         if self.is_live:
             self._tasks[stage] = self._progress.add_task(f"{self._place}: {stage}", total=None)
@@ -113,7 +112,6 @@ class Bars:
         self._keep(report, *stage_lines(report, self._place))
 
     def _keep(self, report: StageReport, *lines: Text) -> None:
-        """Print lines of a stage that stay; on a terminal those of failures, and not what these left out."""
         self._failed = self._failed or bool(report.failed)
         if report.left_out and not report.failed:
             self._left_out.append(report.stage)

@@ -36,7 +36,6 @@ class StageReport:
 
     @property
     def is_partial(self) -> bool:
-        """Whether a run that builds what failed would build more of it."""
         return bool(self.failed or self.left_out or self.gaps)
 
 
@@ -56,7 +55,6 @@ class RunReport:
         return not any(stage.built or stage.reused for stage in self.stages)
 
     def is_there(self, name: str) -> bool:
-        """Whether every key of a stage was walked, and is there."""
         return any(one.stage == name and not (one.failed or one.left_out) for one in self.stages)
 
     @property

@@ -283,7 +283,6 @@ class _Race:
         return look([*by_name], values, rules._replace(keep=max(room, 1)), asking.clusters)
 
     def _ranked(self, left: Sequence[str], values: Values, rules: EliminationRules) -> list[str]:
-        """Return the cells by their means, the best first; those without values come first, for they stay."""
         sign = 1.0 if rules.higher_is_better else -1.0
         means = {name: sum(values[name].values()) / len(values[name]) for name in left if values[name]}
         return sorted(left, key=lambda name: (-sign * means[name] if name in means else float("-inf"), name))

@@ -85,7 +85,6 @@ def _is_answered(arguments: Sequence[str]) -> bool:
 
 
 def is_look(arguments: Sequence[str]) -> bool:
-    """Return whether a command builds nothing: it reads and prints, in one thread."""
     return list(arguments[:1]) in (["check"], ["list"], ["verdict"]) or (
         list(arguments[:1]) == ["run"] and DRY_RUN in arguments
     )

@@ -88,7 +88,6 @@ class CiOutputs:
 
 
 def suites_of(study: Study, report: RunReport, gates: Sequence[GateResult], home: Home) -> list[Suite]:
-    """Return what a run did: a suite a stage with a case a key, one of checks, one of gates."""
     suites = [_stage_suite(stage) for stage in report.stages]
     checks = [_check_case(*found) for found in _checks(report, home)]
     held = [JUnitCase(one.gate.name, "passed" if one.passed else "failed", one.reason) for one in gates]

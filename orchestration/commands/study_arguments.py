@@ -107,7 +107,6 @@ def study_as_written(name: str) -> Study:
 
 
 def whole_study_of(name: str) -> Study:
-    """Return the study of a name or path, for what a slice of one has not of its own."""
     found = study_of(name)
     if found.slice is not None:
         raise InputError(

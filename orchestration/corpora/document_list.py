@@ -151,7 +151,6 @@ def worst_first(rows: Iterable[ListedDocument]) -> list[ListedDocument]:
 
 
 def totals(rows: Iterable[ListedDocument]) -> dict[str, list[int]]:
-    """Return kind -> how many the pages hold, and how many of these the documents keep."""
     total: dict[str, list[int]] = {}
     for row in rows:
         add(total, row.fidelity)

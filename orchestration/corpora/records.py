@@ -186,7 +186,6 @@ class Corpora:
         return next((one for one in self.all() if one.folder.name == folder), None)
 
     def chosen(self, name: str | None) -> NamedCorpus:
-        """Return the corpus of a name; without one that which is selected, or the only one there is."""
         if name is not None:
             return self.find(name)
         there = self.all()

@@ -73,7 +73,6 @@ class OpenedCell(Closeable):
 
     @property
     def key(self) -> str:
-        """By which turns, and clients of the server, name the cell."""
         return self.cell.key
 
     @property
@@ -100,7 +99,6 @@ class OpenedCell(Closeable):
         return self._traced(self.pipeline.search_row(self.row(asking), without=_removals(asking)))
 
     def result(self, asking: QuestionRequest, known: Row | None = None) -> PipelineResult:
-        """Return what is found and answered, with its trace; `known` as in `row`."""
         return self._traced(self.pipeline.ask_row(self.row(asking, known), without=_removals(asking)))
 
     def answer(self, asking: QuestionRequest, turn: Turn | None = None, hear: Hear | None = None) -> Turn:

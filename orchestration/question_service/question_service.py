@@ -132,16 +132,13 @@ class PendingQuestion:
         return self.is_done or time.monotonic() > self.deadline + GRACE
 
     def stop(self) -> None:
-        """Let the answers be unwanted: their turns say that they were stopped."""
         self.stopped.set()
 
     def place(self, sides: Sequence[AnswerSide]) -> None:
-        """Take the cells that answer it; from now on its time counts."""
         self.deadline = time.monotonic() + self._seconds
         self.sides = tuple(sides)
 
     def turns(self) -> list[Turn]:
-        """Return the turns, side a first, as they are kept; waits until they are there."""
         self.placed.wait()
         if self.error:
             raise AssayError(self.error)
@@ -227,7 +224,6 @@ class QuestionService(Workers):
         return pending
 
     def pending(self, study: str, conversation: str) -> list[PendingQuestion]:
-        """Return the questions of a conversation that are being answered here, or could not be kept."""
         return [one for one in self._pending.get((study, conversation), ()) if one.error or not one.is_over]
 
     def _put(self, pending: PendingQuestion, cells: Cells) -> None:
@@ -347,7 +343,6 @@ class QuestionService(Workers):
         return said
 
     def delete(self, study: str, conversation: str) -> bool:
-        """Remove a conversation for good, from DuckDB soon after; return whether it was there."""
         found = self.chats.delete(study, conversation)
         self.changed()
         return found

@@ -73,7 +73,6 @@ class Workers:
         return not self._is_closed
 
     def begin(self, work: Callable[[], Result]) -> Future[Result]:
-        """Begin work in a thread, which computes where it says so by `turn`."""
         with self._lock:
             self._refuse_when_full()
             future = self._pool.submit(work)

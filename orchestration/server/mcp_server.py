@@ -31,7 +31,6 @@ class ToolDefinition(NamedTuple):
 
 
 def mcp_server(instructions: str, tools: Mapping[str, ToolDefinition]) -> Any:
-    """Return a server of the SDK; the message of an error is a reply with `is_error`."""
     from mcp.server.lowlevel import Server
 
     async def list_tools(_context: object, _params: object) -> ListToolsResult:

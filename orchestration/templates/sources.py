@@ -59,7 +59,6 @@ class FolderContents:
 
 
 def beir_splits(folder: Path) -> list[str] | None:
-    """Return the splits that a BEIR folder has grades for; None for a folder that is none."""
     if not any((folder / name).is_file() for name in BEIR_CORPUS):
         return None
     has_questions = any((folder / f"queries.jsonl{end}").is_file() for end in ("", ".gz"))
@@ -130,7 +129,6 @@ def _listed(kinds: Counter[str]) -> str:
 def _merged(
     passages: Sequence[tuple[str, Path, dict[Column, str]]], folder: Path
 ) -> list[tuple[str, Path, dict[Column, str]]]:
-    """Return one source a reader, over the folder, where its files have the same columns; else one a file."""
     merged = []
     for reader, suffixes in (("jsonl", jsonl.LINES + jsonl.WHOLE), ("table", table.SUFFIXES)):
         of_reader = [(path, columns) for kind, path, columns in passages if kind == reader]
@@ -147,7 +145,6 @@ def _merged(
 
 
 def columns_of(path: Path, reader: str) -> dict[Column, str] | None:
-    """Return what a file calls its columns, where not by our names; None for one without a text."""
     try:
         rows = list(islice(_rows(path, Source(reader=reader, path=str(path))), SAMPLE))
     except (*UNREADABLE, Exception):

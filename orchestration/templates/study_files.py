@@ -175,7 +175,6 @@ def _graded(path: str, splits: list[str], budget: int) -> str:
 
 
 def language_of_target(target: str) -> str | None:
-    """Return the language of a folder's or file's texts; None of a site, and where none could be told."""
     found = Path(target).expanduser()
     return language_of(found) if found.exists() else None
 
@@ -283,7 +282,6 @@ def _sources(folder: Path, name: str, base: Path | None) -> tuple[dict[str, str]
 
 
 def url_of(text: str) -> str:
-    """Return a URL as YAML may hold it: in quotes where a sign of it means something else there."""
     return text if re.fullmatch(r"[\w./-]+", text) else quote_yaml(text)
 
 

@@ -84,7 +84,6 @@ class TrialFiles(NamedTuple):
         return self.questions is None or UNFILLED not in self.questions.read_text(encoding="utf-8")
 
     def cut_once(self) -> bool:
-        """Leave the second chunking out, so that half as much is embedded; return whether it was there."""
         text = self.study.read_text(encoding="utf-8")
         once = SECOND.sub("", text, count=1)
         self.study.write_text(once, encoding="utf-8")
@@ -104,7 +103,6 @@ class TrialFiles(NamedTuple):
 
 
 def trial_of(target: str, where: Home) -> TrialFiles:
-    """Return the trial of a folder or URL, written where there is none yet."""
     called = target if "://" in target else str(Path(target).expanduser().resolve())
     splits = None if "://" in target else beir_splits(Path(called))
     folder = _folder(where, short_name(target), called)

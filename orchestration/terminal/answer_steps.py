@@ -16,7 +16,6 @@ from rag_assay.warehouse.schemas import Status
 
 
 def fate_words(loss: dict[str, Any]) -> str:
-    """Say what became of a piece of evidence, a row of `schemas.LOSSES`."""
     if loss["lost_at"] is None:
         return (
             f"held by the first {several(loss['found_at'], 'passage')}" if loss["found_at"] else "delivered"

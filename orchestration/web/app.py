@@ -45,7 +45,6 @@ TEXTS = app_texts("frame")
 
 
 def main() -> None:
-    """Run the page of the address. Streamlit calls this for each event; a tab of a browser has a session."""
     language = language_here()
     words = words_in(TEXTS, language)
     pages: dict[str, StreamlitPage] = {}

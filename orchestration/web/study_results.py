@@ -65,7 +65,6 @@ def read_or_tell(read: Callable[[], T]) -> T | None:
 
 
 def stamp_of(context: PageContext) -> str:
-    """Return what changes with the result of the study, or with its file."""
     study, workspace = context.study, context.workspace
     store, record = ArtifactStore(workspace), read_study_record(workspace, study)
     changed = [store.pointed_at(one, study) for one in ("leaderboard", "annotations")]

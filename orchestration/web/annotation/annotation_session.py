@@ -346,7 +346,6 @@ class AnnotationSession:
 
     @property
     def tags(self) -> Mapping[str, bool]:
-        """The failure tags of the study, the most used first -> whether the annotator gave it here."""
         current = self._tags.current() if self._tags and self.place else []
         here = (self.annotator, *(self.place.shown if self.place else ()))
         mine = {one.tag for one in current if (one.annotator, one.item_id, one.showing) == here}

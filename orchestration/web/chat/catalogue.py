@@ -96,7 +96,6 @@ def read_catalogue(
 
 
 def verdict_rows(study: Study, home: Home) -> dict[str, dict[str, Any]]:
-    """Return cell -> its row of the verdict's leaderboard; empty where the study was not measured."""
     from rag_assay.evals.reporting.stale_results import stored_result
 
     with suppress(InputError):

@@ -68,7 +68,6 @@ def _quoted(words: list[str]) -> str:
 
 
 def anchor_of(turn: Turn) -> str:
-    """Return the beginning of the ids of a turn's passages, which no other turn has."""
     return f"p-{turn.record_id}"
 
 

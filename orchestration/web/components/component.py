@@ -17,7 +17,6 @@ Listen = Callable[[], None]
 
 @cache
 def component(name: str, **parts: Any) -> Callable[..., Any]:
-    """Return a component; parts: as `streamlit.components.v2.component` takes them."""
     from streamlit.components import v2
 
     return v2.component(f"assay_{name}", **parts)
@@ -34,7 +33,6 @@ def follow(serial: str) -> None:
 
 
 def scoring_page(view: Mapping[str, Json], texts: Mapping[str, str], on_event: Listen) -> None:
-    """Show a view of `annotation_session` with texts of `texts.yaml`, annotation."""
     parts = {"html": '<div class="as-page"></div>', "css": read("scoring/scoring.css"), "js": read(*_SCORING)}
     page = component("scoring", **parts, isolate_styles=False)
     page(key=PAGE, data={**view, "words": dict(texts)}, on_event_change=on_event)
