@@ -6,13 +6,11 @@ import re
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from rag_assay.warehouse.lazy_patterns import lazy_pattern
-
 EURLEX = "eur-lex.europa.eu"
 
 # Sector, year, letter of the form, number; correction; date of the version.
 _NUMBER = r"[0-9CE]\d{4}[A-Z]{1,2}\d{4}(?:\(\d+\))?(?:R\(\d+\))?(?:-\d{8})?"
-_CELEX = lazy_pattern(rf"(?<!\w)(?:CELEX:)?({_NUMBER})(?!\w)", re.I)
+_CELEX = rf"(?i)(?<!\w)(?:CELEX:)?({_NUMBER})(?!\w)"
 
 
 def celex_in(text: str) -> str | None:
@@ -21,7 +19,7 @@ def celex_in(text: str) -> str | None:
     >>> celex_in("https://eur-lex.example/legal-content/EN/TXT/?uri=CELEX%3A02012L0027-20190101")
     '02012L0027-20190101'
     """
-    found = _CELEX.search(unquote(text))
+    found = re.search(_CELEX, unquote(text))
     return found[1].upper() if found else None
 
 
@@ -53,13 +51,12 @@ _ACT = " | ".join(
     for name in ("oj-normal", "oj-doc-ti", "normal", "doc-ti", "title-doc-first", "norm", "Normal")
 )
 _TEXT = ".//text()[not(ancestor::script or ancestor::style or ancestor::noscript)]"
-_TITLE = lazy_pattern(r"\s*EUR-Lex\s+-\s+\S*\d\S*\s+-\s+[A-Z]{2}\b")
-_ABSENT = lazy_pattern(
-    r"unavailable|not (?:been )?available|does not exist|no text available"
+_TITLE = r"\s*EUR-Lex\s+-\s+\S*\d\S*\s+-\s+[A-Z]{2}\b"
+_ABSENT = (
+    r"(?i)unavailable|not (?:been )?available|does not exist|no text available"
     r"|nicht verfügbar|nicht vorhanden|existiert nicht|pas disponible|indisponible|n['’]existe pas"
     r"|non (?:è )?disponibile|non esiste|no (?:está )?disponible|no existe|niet beschikbaar|bestaat niet"
-    r"|não (?:está )?disponível|não existe|ikke tilgængelig|inte tillgänglig|niedostępn|nie istnieje",
-    re.I,
+    r"|não (?:está )?disponível|não existe|ikke tilgængelig|inte tillgänglig|niedostępn|nie istnieje"
 )
 
 
@@ -69,15 +66,11 @@ def says_absent(text: str) -> bool:
     >>> says_absent("The HTML format is unavailable in your User interface language"), says_absent("Lamps")
     (True, False)
     """
-    return bool(_ABSENT.search(text))
+    return bool(re.search(_ABSENT, text))
 
 
 def notice_in(root: Element, url: str) -> str | None:
-    """Return what a page of EUR-Lex says instead of an act's text; None for a page of another kind.
-
-    The markup decides, since the sentence comes in all languages: an alert on the page of a document, and
-    nothing where the act should stand.
-    """
+    """Return what a page of EUR-Lex says (an alert) where the text of an act should stand, or None."""
     alerts = [text for text in (_words(alert) for alert in root.xpath(_ALERTS)) if text]
     if not alerts or not _is_of_document(root, url):
         return None
@@ -93,7 +86,7 @@ def _is_of_document(root: Element, url: str) -> bool:
     title = root.find(".//title")
     return (
         "/legal-content/" in urlsplit(url).path
-        or bool(title is not None and _TITLE.match(title.text or ""))
+        or bool(title is not None and re.match(_TITLE, title.text or ""))
         or bool(root.xpath("//div[starts-with(@class, 'PubFormat')]"))
     )
 

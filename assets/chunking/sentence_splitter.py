@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rag_assay.warehouse.lazy_patterns import lazy_pattern
-
 
 def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
@@ -49,38 +47,34 @@ BEFORE_ORDINAL = word_set("""
     seinem seinen seiner ihrem ihren ihrer unserem unserer und vom von vor zum zur
 """)
 
-_END = lazy_pattern(
+_END = (
     # Chinese and Japanese write no space after an end mark; Arabic, Hindi and others have marks of their own.
     r"(?<![.!?…])[.!?…]+[\"'”“’‘»«›‹)\]]*(?=\s)|[。！？｡]+[\"'”’»›)\]」』】）]*|[؟۔।॥။]+[\"'”’»›)\]]*(?=\s)"
 )
-_BREAK = lazy_pattern(r"\n\s*\n|(?<=[.!?:;])\s*\n\s*|\n\s*(?=(?:[-–•*·]|\(?\w{1,3}\)|\d{1,3}\.)\s)")
+_BREAK = r"\n\s*\n|(?<=[.!?:;])\s*\n\s*|\n\s*(?=(?:[-–•*·]|\(?\w{1,3}\)|\d{1,3}\.)\s)"
 _OPENING = "\"'„“‚‘»«›‹([–—-"
 _CLOSING = "\"'”“’‘»«›‹)]"
-_LEAD = lazy_pattern(rf"\s*[{re.escape(_OPENING)}]*\s*")
-_WORD = lazy_pattern(r"\w+")
-_DOTTED = lazy_pattern(r"(?:[^\W\d_]{1,2}\.)+[^\W\d_]{1,2}")
-_STREET = lazy_pattern(r"\w+str")
+_LEAD = rf"\s*[{re.escape(_OPENING)}]*\s*"
+_WORD = r"\w+"
+_DOTTED = r"(?:[^\W\d_]{1,2}\.)+[^\W\d_]{1,2}"
+_STREET = r"\w+str"
 _LOOK = 400  # characters around an end mark that decide whether it ends the sentence
 
 
 def sentences(text: str) -> list[str]:
-    """Split a text into sentences, with white space inside them collapsed.
-
-    Handles German and English abbreviations, initials, ordinals, dates and quotations, and the end marks of
-    Chinese, Japanese, Arabic, Urdu, Hindi and Burmese; Thai has none. Blank lines, list
-    items, and lines after an end mark or colon begin a new sentence.
+    """Split a text into sentences, with white space inside them collapsed. Blank lines, list items, and
+    lines after an end mark or colon begin a new sentence. Thai has no end marks.
 
     >>> sentences("Laut Art. 5 gilt das ab dem 3. Mai 2024. Dr. Meier sagte: „Gut!“ und ging.")
     ['Laut Art. 5 gilt das ab dem 3. Mai 2024.', 'Dr. Meier sagte: „Gut!“ und ging.']
     """
     plain = (" ".join(text[start:end].split()) for start, end in _spans(text))
-    return [sentence for sentence in plain if _WORD.search(sentence)]
+    return [sentence for sentence in plain if re.search(_WORD, sentence)]
 
 
 def sentence_places(text: str) -> list[tuple[int, int]]:
-    """Return (start, end) of each sentence of `sentences`, without the white space around it.
-
-    Wordless stretches (asterisks, an emoji) belong to the sentence before them, so that no text is lost.
+    """Return (start, end) of each sentence of `sentences`; wordless stretches belong to the sentence before
+    them.
 
     >>> sentence_places("Gut! *** Ja.")
     [(0, 4), (5, 12)]
@@ -93,7 +87,7 @@ def sentence_places(text: str) -> list[tuple[int, int]]:
         if not bare:
             continue
         start = begin + len(part) - len(part.lstrip())
-        has_word = _WORD.search(bare) is not None
+        has_word = re.search(_WORD, bare) is not None
         if places and (wordless or not has_word):
             places[-1] = (places[-1][0], start + len(bare))
         else:
@@ -104,7 +98,7 @@ def sentence_places(text: str) -> list[tuple[int, int]]:
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:
     begin = 0
-    for match in _BREAK.finditer(text):
+    for match in re.finditer(_BREAK, text):
         yield from _in_block(text, begin, match.start())
         begin = match.end()
     yield from _in_block(text, begin, len(text))
@@ -113,9 +107,9 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
 def _in_block(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
     block = text[start:stop]
     begin = 0
-    for match in _END.finditer(block):
+    for match in re.finditer(_END, block):
         before = block[max(begin, match.start() - _LOOK) : match.start()]
-        lead = _LEAD.match(block, match.end())
+        lead = re.compile(_LEAD).match(block, match.end())
         following = lead.end() if lead else match.end()
         if _is_end(before, match.group(), block[following : following + _LOOK]):
             yield start + begin, start + match.end()
@@ -136,19 +130,19 @@ def _is_full_stop(before: str, following: str) -> bool:
         return not _is_ordinal([word.lower() for word in words[:-1]], following)
     if re.fullmatch(r"[^\W\d_]", last):
         return False  # an initial: "J."
-    if _DOTTED.fullmatch(last):
+    if re.fullmatch(_DOTTED, last):
         # "z.B." and "e.g." stand within a sentence; "U.S.", "Ph.D." and "p.m." may end one.
         may_end = ((last[0] + last[-1]).isupper() and last != "Z.B") or last in {"a.m", "p.m"}
         return may_end and _first_word(following) in STARTERS
     if last == "Co":
         return _first_word(following) not in COMPANIES
-    if last.lower() in BEFORE_NUMBER or _STREET.fullmatch(last):
+    if last.lower() in BEFORE_NUMBER or re.fullmatch(_STREET, last):
         return not following[:1].isdigit()
     return last.lower() not in ABBREVIATIONS
 
 
 def _first_word(text: str) -> str:
-    found = _WORD.match(text)
+    found = re.match(_WORD, text)
     return found.group() if found else ""
 
 

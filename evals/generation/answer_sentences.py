@@ -13,25 +13,24 @@ from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from rag_assay.assets.chunking.sentence_splitter import sentence_places
-from rag_assay.warehouse.lazy_patterns import lazy_pattern
 
 REMEMBERED = 2048  # stretches whose sentences are kept
 _HEADING_WORDS = 14  # a longer line without a full stop is text that goes on in the next one
 _CITED = r"\((?:EC|EU|EEC|ECSC|Euratom|EG|EWG|EAG|CE|UE)\b[^()]{0,20}\)"
-_ITEM = lazy_pattern(
+_ITEM = (
     rf"\s*(?:[-–—•*·▪◦]|(?!{_CITED})\(?(?:[a-z]{{1,2}}|[ivxlc]{{1,6}}|\d{{1,3}}[a-z]?)\)|\d{{1,3}}[a-z]?\.)"
     r"(?!\d)(?:\s+|$)"
 )
-_NUMBERED = lazy_pattern(r"(?:\s*\(?\d{1,3}[a-z]?[.)])(?=\s)")
-_TITLE = lazy_pattern(
+_NUMBERED = r"(?:\s*\(?\d{1,3}[a-z]?[.)])(?=\s)"
+_TITLE = (
     r"\s*(?:(?:Article|Artikel|Section|Abschnitt|Chapter|Kapitel|Annex|Anhang|Title|Titel|Part|Teil|Recital)\b"
     r"\s*[\dIVXLC]+|§+\s*\d+|(?:CHAPTER|SECTION|ANNEX|TITLE|PART|KAPITEL|ABSCHNITT|ANHANG|TITEL|TEIL)\b)"
 )
-_ENDED = lazy_pattern(r"[.!?…;:,。！？；：，、؟؛،।][\"'”“’‘»«›‹)\]]*\s*$")
-_STOPPED = lazy_pattern(r"[.!?…;:。！？；：؟؛।][\"'”“’‘»«›‹)\]]*\s*$")
-_WORD = lazy_pattern(r"\w+")
-_QUOTATION = lazy_pattern(r"„[^„“”]{1,200}[“”]|“[^“”]{1,200}”|«[^«»]{1,200}»")
-_SHORT = lazy_pattern(r"(?:\b(?:Nos?|Nrn?|Art|Arts|Abs|Ziff|Buchst|lit|[Ss]ubpara|[Pp]aras?|Unterabs)\.?|§)$")
+_ENDED = r"[.!?…;:,。！？；：，、؟؛،।][\"'”“’‘»«›‹)\]]*\s*$"
+_STOPPED = r"[.!?…;:。！？；：؟؛।][\"'”“’‘»«›‹)\]]*\s*$"
+_WORD = r"\w+"
+_QUOTATION = r"„[^„“”]{1,200}[“”]|“[^“”]{1,200}”|«[^«»]{1,200}»"
+_SHORT = r"(?:\b(?:Nos?|Nrn?|Art|Arts|Abs|Ziff|Buchst|lit|[Ss]ubpara|[Pp]aras?|Unterabs)\.?|§)$"
 
 
 class PlacedText(Protocol):
@@ -98,7 +97,9 @@ def stretches(
     for place in ordered:
         passage = passages[place]
         if current is not None and passage.start <= current.end + 1:
-            is_ended = keep_lines and _STOPPED.search(current.text) and not _SHORT.search(current.text)
+            is_ended = (
+                keep_lines and re.search(_STOPPED, current.text) and not re.search(_SHORT, current.text)
+            )
             blank = ("\n" if is_ended else " ") * (passage.start - current.end)
             rest = passage.text[max(0, current.end - passage.start) :]
             current = PassageStretch(current.start, current.text + blank + rest, (*current.places, place))
@@ -157,21 +158,21 @@ def answer_units(text: str, begins_whole: bool = True) -> tuple[Unit, ...]:
         if kind == "heading":
             heading, lead = " ".join(text[start:end].split()), ""
             continue
-        item = _ITEM.match(text, start, end)
-        if number == 0 and not begins_whole and _NUMBERED.match(text, start, end):
+        item = re.compile(_ITEM).match(text, start, end)
+        if number == 0 and not begins_whole and re.compile(_NUMBERED).match(text, start, end):
             item = None  # "16. Januar", of which a chunk's edge may have cut the beginning
         begin = item.end() if item else start
-        is_numbered = item is not None and _NUMBERED.match(text, start, end) is not None
+        is_numbered = item is not None and re.compile(_NUMBERED).match(text, start, end) is not None
         is_row = kind == "row"
         places = [(0, end - begin)] if is_row else _merged(text[begin:end].replace("\n", " "))
         if is_numbered and lead_is_numbered:
             lead = ""  # the next paragraph of an article, and no item of the list within the one before
         for a, b in places:
             plain = " ".join(text[begin + a : begin + b].split())
-            if not _WORD.search(plain):
+            if not re.search(_WORD, plain):
                 continue
             is_first = not found and not begins_whole and not _begins(plain, item is not None)
-            cut = is_first or (kind == "text" and item is None and not _STOPPED.search(plain))
+            cut = is_first or (kind == "text" and item is None and not re.search(_STOPPED, plain))
             held = lead if item is not None else ""
             follows = bool(found) and found[-1].paragraph == number and number == len(paragraphs) - 1
             goes_on = cut and not is_first and follows and b == places[-1][1]
@@ -185,7 +186,7 @@ def answer_units(text: str, begins_whole: bool = True) -> tuple[Unit, ...]:
 
 def _begins(text: str, is_item: bool) -> bool:
     first = text.lstrip("\"'„“‚‘»«›‹([")[:1]
-    return is_item or first.isupper() or (first.isdigit() and not _NUMBERED.match(text))
+    return is_item or first.isupper() or (first.isdigit() and not re.match(_NUMBERED, text))
 
 
 def _paragraphs(text: str) -> Iterator[tuple[str, int, int]]:
@@ -218,21 +219,23 @@ def _is_heading(line: str, following: str | None) -> bool:
     if line.lstrip().startswith("#"):
         return True
     few = len(plain.split()) <= _HEADING_WORDS
-    if not few or _STOPPED.search(plain):
+    if not few or re.search(_STOPPED, plain):
         return False
-    if _TITLE.match(plain):
+    if re.match(_TITLE, plain):
         return True
-    if following is None or _ITEM.match(line) or plain.endswith(","):
+    if following is None or re.match(_ITEM, line) or plain.endswith(","):
         return False
     return not _continues(plain, following)
 
 
 def _goes_on(line: str, following: str) -> bool:
-    if _ITEM.match(following) or _is_row(following):
-        return bool(_SHORT.search(line.strip()))
-    if _STOPPED.search(line):
+    if re.match(_ITEM, following) or _is_row(following):
+        return bool(re.search(_SHORT, line.strip()))
+    if re.search(_STOPPED, line):
         return False
-    return bool(_continues(line, following)) or (len(line.split()) > _HEADING_WORDS and not _ITEM.match(line))
+    return bool(_continues(line, following)) or (
+        len(line.split()) > _HEADING_WORDS and not re.match(_ITEM, line)
+    )
 
 
 def _continues(line: str, following: str) -> bool:
@@ -249,14 +252,14 @@ def _merged(text: str) -> list[tuple[int, int]]:
     [(0, 9), (10, 36)]
     """
     places: list[tuple[int, int]] = []
-    quotations = [match.span() for match in _QUOTATION.finditer(text)]
+    quotations = [match.span() for match in re.finditer(_QUOTATION, text)]
     for start, end in sentence_places(text):
         if places:
             first, last = places[-1]
             before = text[first:last]
             opens = before.count("(") > before.count(")") and ")" in text[start:end]
             opens = opens or any(a < start < b for a, b in quotations)
-            if opens or _SHORT.search(before) or text[start : start + 1].islower():
+            if opens or re.search(_SHORT, before) or text[start : start + 1].islower():
                 places[-1] = (first, end)
                 continue
         places.append((start, end))

@@ -19,7 +19,6 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from rag_assay.warehouse.eurlex_notice import EURLEX, act_url, celex_in
-from rag_assay.warehouse.lazy_patterns import lazy_pattern
 
 MOST_IN_A_RANGE = 100  # a longer one names its two ends only
 
@@ -31,27 +30,21 @@ _NOUN_IN_SQUARE = (
 )
 _SEE = r"(?:(?:see|cf\.|siehe|vgl\.)\s+)?"
 _NUMBERS = rf"{_LIST}(?:{_AND}{_NOUN}?\s*{_LIST}){{0,99}}"
-_GROUP = lazy_pattern(
-    rf"""(?<![!\\])(?:
+_GROUP = rf"""(?xi)(?<![!\\])(?:
       \\?[\[【［]{{1,2}}\s*(?P<square>{_SEE}(?:{_NOUN_IN_SQUARE}\s*:?\s*)?{_NUMBERS})
         \s*(?:†[^\]】］\n]{{0,80}})?\\?[\]】］]{{1,2}}
         (?:\((?:https?:|/|\#|www\.)[^()\s]{{0,2000}}\))?
       |\(\s*(?P<round>{_SEE}{_NOUN}\s*:?\s*{_NUMBERS})\s*\)
-    )""",
-    re.VERBOSE | re.IGNORECASE,
-)
-_RANGE = lazy_pattern(r"(\d+)(?:\s*[-–—‑]\s*(\d+))?")
-_CODE = lazy_pattern(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
-_LINE = lazy_pattern(r"[^\n]+")
-_BULLET = lazy_pattern(r"[\s>]*(?:[-–•*·+]|\d{1,3}[.)])?[\s*_]*")
-_HEADING = lazy_pattern(
-    r"""(?:(?:^|(?<=\n))[ \t#>*_]*|(?<=[.!?…])[ \t]+)
+    )"""
+_RANGE = r"(\d+)(?:\s*[-–—‑]\s*(\d+))?"
+_CODE = r"(?s)```.*?(?:```|\Z)|`[^`\n]*`"
+_LINE = r"[^\n]+"
+_BULLET = r"[\s>]*(?:[-–•*·+]|\d{1,3}[.)])?[\s*_]*"
+_HEADING = r"""(?xi)(?:(?:^|(?<=\n))[ \t#>*_]*|(?<=[.!?…])[ \t]+)
       (?:sources?|references?|citations?|quellen?(?:angaben|nachweise?|verzeichnis)?|belege?|nachweise?|fundstellen?)
-      [ \t*_]*(?::[ \t*_]*|(?=\n|\Z))""",
-    re.VERBOSE | re.IGNORECASE,
-)
-_SIGNS = lazy_pattern(r"[^\w\[\]【】［］()]+")
-_WORD = lazy_pattern(r"\w")
+      [ \t*_]*(?::[ \t*_]*|(?=\n|\Z))"""
+_SIGNS = r"[^\w\[\]【】［］()]+"
+_WORD = r"\w"
 _LOOK = 400  # characters in which they are looked for
 _CONTEXT = 3  # words beside a marker that say whether it was copied with them
 
@@ -146,9 +139,9 @@ def public_url(url: str | None, language: str | None) -> str | None:
 
 
 def _groups(text: str) -> list[_Group]:
-    code = [one.span() for one in _CODE.finditer(text)]
+    code = [one.span() for one in re.finditer(_CODE, text)]
     found = []
-    for match in _GROUP.finditer(text):
+    for match in re.finditer(_GROUP, text):
         at = bisect(code, (match.start(), len(text))) - 1
         start, end = code[at] if at >= 0 and match.start() < code[at][1] else match.span()
         if text[start:end].strip("` ") == match[0].strip():  # models set whole markers as code, too
@@ -157,7 +150,7 @@ def _groups(text: str) -> list[_Group]:
 
 
 def _numbers(written: str) -> Iterator[int]:
-    for match in _RANGE.finditer(written):
+    for match in re.finditer(_RANGE, written):
         first, last = int(match[1]), int(match[2] or match[1])
         if 0 <= last - first < MOST_IN_A_RANGE:
             yield from range(first, last + 1)
@@ -181,7 +174,7 @@ def _own(groups: Sequence[_Group], text: str, passages: Sequence[str]) -> list[_
 
 
 def _squeezed(text: str) -> str:
-    return _SIGNS.sub("", text).casefold()
+    return re.sub(_SIGNS, "", text).casefold()
 
 
 # The sentence that each belongs to -------------------------------------------------------------------------
@@ -191,7 +184,7 @@ def _sources_begin(text: str, groups: Sequence[_Group]) -> int:
     """Return where a list of sources begins that ends the text, else the text's length."""
     starts = {group.start: group.end for group in groups}
     listed = _listed_from(text, starts)
-    for heading in _HEADING.finditer(text):
+    for heading in re.finditer(_HEADING, text):
         line_end = text.find("\n", heading.end())
         line_end = len(text) if line_end < 0 else line_end
         inline = heading.start() > 0 and text[heading.start() - 1] != "\n"
@@ -218,11 +211,11 @@ def _listed_from(text: str, starts: Mapping[int, int]) -> int:
 
 
 def _lines(text: str) -> list[tuple[int, int]]:
-    return [match.span() for match in _LINE.finditer(text)]
+    return [match.span() for match in re.finditer(_LINE, text)]
 
 
 def _first_of(text: str, start: int) -> int:
-    sign = _BULLET.match(text, start)
+    sign = re.compile(_BULLET).match(text, start)
     return sign.end() if sign else start
 
 
@@ -242,7 +235,7 @@ def _claims(text: str, groups: Sequence[_Group]) -> tuple[list[tuple[int, int]],
 
     end = _sources_begin(text, groups)
     plain = _blanked(text, groups, 0, end)  # a full stop before a bracket ends its sentence
-    return [place for place in sentence_places(plain) if _WORD.search(plain, *place)], end
+    return [place for place in sentence_places(plain) if re.compile(_WORD).search(plain, *place)], end
 
 
 def _sentences_of(

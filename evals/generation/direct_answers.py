@@ -13,7 +13,6 @@ from typing import Literal, NamedTuple, get_args
 
 from rag_assay.evals.retrieval.question_words import stop_words
 from rag_assay.evals.word_lists import entries, table
-from rag_assay.warehouse.lazy_patterns import lazy_pattern
 
 Kind = Literal["score", "date", "number", "name", "yes_no"]
 
@@ -90,45 +89,35 @@ _ASKED = {
         |(?:von\ |mit\ |für\ |gegen\ |an\ |bei\ )?(?:wer|wem|wen|wessen)\b|wie\ hei(?:ß|ss)t\b
         |(?:welche[rmns]?)\ (?:stadt|spieler|trainer|verein|klub|torwart|person|land|firma|unternehmen)\b""",
 }
-_KINDS: list[tuple[Kind, re.Pattern[str]]] = [
-    (kind, lazy_pattern(rf"\W*(?:{_ASKED[kind]})", re.IGNORECASE | re.VERBOSE))
-    for kind in get_args(Kind)
-    if kind in _ASKED
+_KINDS: list[tuple[Kind, str]] = [
+    (kind, rf"(?ix)\W*(?:{_ASKED[kind]})") for kind in get_args(Kind) if kind in _ASKED
 ]
-_UNIT = lazy_pattern(
-    r"\b(?:how many|how much|wie ?viele?n?|(?:what|which|welche[rmns]?)) (\w+)", re.IGNORECASE
+_UNIT = r"(?i)\b(?:how many|how much|wie ?viele?n?|(?:what|which|welche[rmns]?)) (\w+)"
+_DURATION = r"(?i)\b(?:how (?:long|quickly|soon|old|late)|wie (?:lange|schnell|alt))\b"
+_TIMES = (
+    r"(?i)\b(?:(?:second|minute|hour|day|week|month|year|season)s?|(?:sekunde|minute|stunde|woche|saison)n?"
+    r"|tage?n?|monate?n?|jahre?n?|jährige[nmrs]?|spiele?n?|spielzeiten)\b"
 )
-_DURATION = lazy_pattern(
-    r"\b(?:how (?:long|quickly|soon|old|late)|wie (?:lange|schnell|alt))\b", re.IGNORECASE
+_SHARE = r"(?i)\b(?:percentage|percent|proportion|share|anteil|prozent)\b"
+_MONEY = (
+    r"(?i)\b(?:costs?|paid?|pays?|price|fee|fine|spent?|spend|budget|salary|refunded|how much money|kosten"
+    r"|kostet|gekostet|kosteten?|(?:be|ge)?zahlt|preis|gebühr|etat|ablöse|strafe|geldstrafe|geldbuße|bußgeld|teuer)\b"
 )
-_TIMES = lazy_pattern(
-    r"\b(?:(?:second|minute|hour|day|week|month|year|season)s?|(?:sekunde|minute|stunde|woche|saison)n?"
-    r"|tage?n?|monate?n?|jahre?n?|jährige[nmrs]?|spiele?n?|spielzeiten)\b",
-    re.IGNORECASE,
-)
-_SHARE = lazy_pattern(r"\b(?:percentage|percent|proportion|share|anteil|prozent)\b", re.IGNORECASE)
-_MONEY = lazy_pattern(
-    r"\b(?:costs?|paid?|pays?|price|fee|fine|spent?|spend|budget|salary|refunded|how much money|kosten|kostet"
-    r"|gekostet|kosteten?|(?:be|ge)?zahlt|preis|gebühr|etat|ablöse|strafe|geldstrafe|geldbuße|bußgeld|teuer)\b",
-    re.IGNORECASE,
-)
-_CURRENCY = lazy_pattern(r"[€£$]|\b(?:euros?|pounds?|dollars?|crowns?|cents?|pence|kronen)\b", re.IGNORECASE)
+_CURRENCY = r"(?i)[€£$]|\b(?:euros?|pounds?|dollars?|crowns?|cents?|pence|kronen)\b"
 _MEASURES = [
-    (_SHARE, lazy_pattern(r"%|per ?cent|prozent", re.IGNORECASE)),
+    (_SHARE, r"(?i)%|per ?cent|prozent"),
     (_MONEY, _CURRENCY),
     (_DURATION, _TIMES),
 ]
-_BEHIND = lazy_pattern(r"(?:\s?[%€£$])?(?:\W+\w+){0,2}")  # what follows a number, in which its unit stands
-_COUNTS = lazy_pattern(r"\b(?:how many|wie ?viele)\b", re.IGNORECASE)
-_GERMAN_PERSON = lazy_pattern(r"\W*(?:\w+ )?(?:wer|wem|wen|wessen)\b", re.IGNORECASE)
-_NAME = lazy_pattern(
+_BEHIND = r"(?:\s?[%€£$])?(?:\W+\w+){0,2}"  # what follows a number, in which its unit stands
+_COUNTS = r"(?i)\b(?:how many|wie ?viele)\b"
+_GERMAN_PERSON = r"(?i)\W*(?:\w+ )?(?:wer|wem|wen|wessen)\b"
+_NAME = (
     r"(?<![\w-])[A-ZÄÖÜ][\w’'&-]*\w(?:\.(?= [A-ZÄÖÜ]))?"
     r"(?: (?:(?:of|the|de|la|von|van|der|den|du|di|and) ){0,2}[A-ZÄÖÜ][\w’'&-]*\w)*"
 )
-_TOKEN = lazy_pattern(r"\w+")
-_SPEECH = lazy_pattern(
-    r"\b(?:said|says|told|explained|added|sagte?|erklärte?|meinte?|betonte?|gesagt|erklärt)\b", re.IGNORECASE
-)
+_TOKEN = r"\w+"  # noqa: S105 -- a pattern
+_SPEECH = r"(?i)\b(?:said|says|told|explained|added|sagte?|erklärte?|meinte?|betonte?|gesagt|erklärt)\b"
 _STEM = 5
 _CLEAR = 3  # so many times as far from the question's words all other dates and numbers have to be
 
@@ -147,11 +136,11 @@ def expected_answer(question: str) -> Expected | None:
     clause = last.rpartition(", ")[2] if last.partition(", ")[2].strip() else last
     for text in dict.fromkeys((last, clause)):
         for kind, pattern in _KINDS:
-            if pattern.match(text):
-                unit = _UNIT.search(text) if kind == "number" else None
+            if re.match(pattern, text):
+                unit = re.search(_UNIT, text) if kind == "number" else None
                 counted = unit is not None and unit[1].casefold() not in _verbs() | stop_words()
                 return Expected(kind, unit[1] if unit and counted else "")
-        first = _TOKEN.search(text)
+        first = re.search(_TOKEN, text)
         if first and first[0].casefold() in _verbs():
             return Expected("yes_no")
     return None
@@ -198,27 +187,27 @@ def candidates(wanted: Expected, question: str, sentence: str) -> list[tuple[int
             span
             for span in (match.span() for match in _patterns()["number"].finditer(sentence))
             if not any(a < span[1] and span[0] < b for a, b in dates)
-            or _CURRENCY.search(sentence[span[0] : span[1]])
+            or re.search(_CURRENCY, sentence[span[0] : span[1]])
         ]
-    new = [(a, b) for a, b in found if not set(_TOKEN.findall(sentence[a:b].casefold())) <= said["words"]]
+    new = [(a, b) for a, b in found if not set(re.findall(_TOKEN, sentence[a:b].casefold())) <= said["words"]]
     measure = _measure(wanted, question)
     if wanted.kind == "date" or measure is None:
         return new
-    return [(a, b) for a, b in new if measure.search(_with_unit(sentence, a, b))]
+    return [(a, b) for a, b in new if re.search(measure, _with_unit(sentence, a, b))]
 
 
-def _measure(wanted: Expected, question: str) -> re.Pattern[str] | None:
+def _measure(wanted: Expected, question: str) -> str | None:
     """Return the units of the share, money or time that is asked for; None where other things are counted."""
     for asks, units in _MEASURES:
-        if asks.search(question):
-            counts_others = wanted.unit and _COUNTS.search(question) and not units.search(wanted.unit)
+        if re.search(asks, question):
+            counts_others = wanted.unit and re.search(_COUNTS, question) and not re.search(units, wanted.unit)
             return None if counts_others else units
     return None
 
 
 def _with_unit(sentence: str, start: int, end: int) -> str:
     """Return a number with the words after it in which its unit may stand."""
-    behind = _BEHIND.match(sentence, end)
+    behind = re.compile(_BEHIND).match(sentence, end)
     return sentence[start : behind.end() if behind else end].casefold()
 
 
@@ -229,7 +218,7 @@ def _is_number_of_act(match: re.Match[str]) -> bool:
 
 
 def _stems(text: str) -> dict[str, frozenset[str]]:
-    words = [word.casefold() for word in _TOKEN.findall(text)]
+    words = [word.casefold() for word in re.findall(_TOKEN, text)]
     stop = stop_words()
     return {
         "words": frozenset(words),
@@ -240,19 +229,19 @@ def _stems(text: str) -> dict[str, frozenset[str]]:
 def _names(question: str, sentence: str) -> list[tuple[int, int]]:
     said = _stems(question)["stems"]
     stop = stop_words()
-    least = 2 if _GERMAN_PERSON.match(question) else 1  # German nouns look like names
+    least = 2 if re.match(_GERMAN_PERSON, question) else 1  # German nouns look like names
     found = []
-    spoken = None if _SPEECH.search(question) else _SPEECH
-    for match in _NAME.finditer(sentence):
+    spoken = None if re.search(_SPEECH, question) else _SPEECH
+    for match in re.finditer(_NAME, sentence):
         start, end = match.span()
-        if spoken and any(start - one.end() in {0, 1} for one in spoken.finditer(sentence, 0, start)):
+        if spoken and any(start - one.end() in {0, 1} for one in re.finditer(spoken, sentence[:start])):
             continue  # who says it is not whom it is about
-        parts = list(_TOKEN.finditer(sentence, start, end))
+        parts = list(re.compile(_TOKEN).finditer(sentence, start, end))
         while parts and parts[0][0].casefold() in stop:
             parts = parts[1:]
         if len(parts) < least:
             continue
-        if start == 0 and len(parts) == 1 and parts[0].start() == 0 and len(_TOKEN.findall(sentence)) > 1:
+        if start == 0 and len(parts) == 1 and parts[0].start() == 0 and len(re.findall(_TOKEN, sentence)) > 1:
             following = sentence[end : end + 2]
             if not re.match(r"(?: [a-z]|’s|'s)", following):
                 continue
@@ -279,7 +268,9 @@ def direct_answer(wanted: Expected, question: str, sentence: str) -> str | None:
         spans = _of_the_unit(wanted, question, sentence, spans)
     plain = [one for one in spans if sentence.count("(", 0, one[0]) == sentence.count(")", 0, one[0])]
     stems = _stems(question)["stems"]
-    places = [match.start() for match in _TOKEN.finditer(sentence) if match[0].casefold()[:_STEM] in stems]
+    places = [
+        match.start() for match in re.finditer(_TOKEN, sentence) if match[0].casefold()[:_STEM] in stems
+    ]
     if not plain or not places:
         return None
 
@@ -302,6 +293,6 @@ def _of_the_unit(
         return [
             one
             for one in spans
-            if any(word[:_STEM] == stem for word in _TOKEN.findall(_with_unit(sentence, *one)))
+            if any(word[:_STEM] == stem for word in re.findall(_TOKEN, _with_unit(sentence, *one)))
         ]
     return [one for one in spans if sentence[one[0] : one[1]][:1].isdigit()]

@@ -44,7 +44,6 @@ from rag_assay.evals.generation.direct_answers import (
 from rag_assay.evals.query_transforms.rules.named_dates import find_dates
 from rag_assay.evals.word_lists import entries
 from rag_assay.warehouse.identity import digest
-from rag_assay.warehouse.lazy_patterns import lazy_pattern
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -58,7 +57,7 @@ Floats: TypeAlias = "npt.NDArray[np.float64]"
 CODE_VERSION = "12"
 """Raised when another sentence, or another probability, comes of the same passages and vectors."""
 
-_WORD = lazy_pattern(r"\w+")
+_WORD = r"\w+"
 _STEM = 6  # letters: a crude stem that serves German and English alike ("directive", "directives")
 _GRAM = 4  # letters of the groups that related words share
 _REMEMBERED = 1024  # texts whose groups of letters are kept, about 6 kB each
@@ -66,12 +65,11 @@ _CLOSE, _CLOSE_BESIDE = 0.5, 2.0
 """By how much a further sentence may be worse than the best one, as log odds: of another text, of its own."""
 _CUT = 1.0  # log odds that a sentence loses which a chunk's edge cut
 _ASKED = 100.0  # log odds that a sentence loses which asks something: any other one comes first
-_ASKS = lazy_pattern(r"[?？؟][\"'”“’‘»«›‹)\]]*$")
-_ORDINAL = lazy_pattern(
-    r"\b(?:the|its|his|her|their|de[mnrs]|die|das|im|am|beim|vom|zu[mr])\s+"
+_ASKS = r"[?？؟][\"'”“’‘»«›‹)\]]*$"
+_ORDINAL = (
+    r"(?i)\b(?:the|its|his|her|their|de[mnrs]|die|das|im|am|beim|vom|zu[mr])\s+"
     r"(second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|zweite|dritte|vierte|fünfte|sechste|siebte|achte"
-    r"|neunte|zehnte)[nrsm]?\s+([^\W\d]{3,})",
-    re.IGNORECASE,
+    r"|neunte|zehnte)[nrsm]?\s+([^\W\d]{3,})"
 )
 _FEW_TERMS = 4  # a shorter sentence says little by itself
 _MOST = 2  # sentences that are chosen; what completes them comes with them
@@ -240,7 +238,7 @@ class Draft:
         elsewhere = known["elsewhere" if self.standalone is not None else "elsewhere_alone"]
         lost = [
             _CUT * one.unit.goes_on
-            + _ASKED * bool(_ASKS.search(one.unit.text))
+            + _ASKED * bool(re.search(_ASKS, one.unit.text))
             + elsewhere * bool(self.quoted and one.document not in self.quoted)
             for one in self.candidates
         ]
@@ -259,7 +257,7 @@ class Draft:
             not any(
                 re.search(rf"\b{ordinal}\w*\W+(?:\w+\W+){{0,2}}{noun[:_STEM]}", text, re.I) for text in texts
             )
-            for ordinal, noun in _ORDINAL.findall(self.question)
+            for ordinal, noun in re.findall(_ORDINAL, self.question)
         )
 
     def features(self, vectors: Vectors) -> Floats:
@@ -401,7 +399,7 @@ def _is_sentence(one: Candidate) -> bool:
 
 def _points_back(text: str) -> bool:
     """Whether a sentence begins with a word that stands for something in the one before."""
-    found = _WORD.search(text)
+    found = re.search(_WORD, text)
     return found is not None and found[0].casefold() in _pronouns()
 
 
@@ -497,7 +495,7 @@ def _stop_words() -> frozenset[str]:
 
 
 def _terms(text: str) -> frozenset[str]:
-    words = (word.casefold() for word in _WORD.findall(text))
+    words = (word.casefold() for word in re.findall(_WORD, text))
     stop_words = _stop_words()
     return frozenset(word if word.isdigit() else word[:_STEM] for word in words if word not in stop_words)
 
@@ -509,7 +507,7 @@ def _grams(text: str) -> frozenset[str]:
     >>> sorted(_grams("the fee"))
     ['<fee', 'fee>']
     """
-    words = {f"<{word}>" for word in map(str.casefold, _WORD.findall(text)) if word not in _stop_words()}
+    words = {f"<{word}>" for word in map(str.casefold, re.findall(_WORD, text)) if word not in _stop_words()}
     return frozenset(word[at : at + _GRAM] for word in words for at in range(max(1, len(word) - _GRAM + 1)))
 
 

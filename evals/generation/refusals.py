@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rag_assay.warehouse.lazy_patterns import lazy_pattern
-
-_NOTHING = lazy_pattern(
-    r"""^(?:unfortunately,?\s|leider\s|sorry,?\s|based\son\sthe\s\w+(?:\s\w+)?,\s)?(?:
+_NOTHING = r"""(?xi)^(?:unfortunately,?\s|leider\s|sorry,?\s|based\son\sthe\s\w+(?:\s\w+)?,\s)?(?:
       (?:the|these|those|provided|given|your)\s(?:\w+\s)?(?:document|passage|text|source|context|excerpt)s?
         (?:\sprovided|\sgiven)?\s
         (?:do|does|did)(?:\snot|n't)\s(?:\w+ly\s)?
@@ -30,12 +27,8 @@ _NOTHING = lazy_pattern(
       |keine\s(?:informationen?|angaben?|antwort)\b
       |ich\s(?:weiß|weiss)\s(?:es\s|das\s)?nicht
       |ich\skann\s.*\bnicht\sbeantworten
-    )""",
-    re.VERBOSE | re.IGNORECASE,
-)
-_TURN = lazy_pattern(
-    r"\b(?:but|however|although|though|aber|jedoch|allerdings|obwohl|sondern)\b", re.IGNORECASE
-)
+    )"""
+_TURN = r"(?i)\b(?:but|however|although|though|aber|jedoch|allerdings|obwohl|sondern)\b"
 _LONGEST_REFUSAL = 30  # words; a longer text says something else beside
 
 
@@ -48,6 +41,6 @@ def is_refusal(text: str) -> bool:
     False
     """
     plain = " ".join(text.replace("’", "'").split()).strip("\"'„“”»«*_ ")
-    if not plain or len(plain.split()) > _LONGEST_REFUSAL or _TURN.search(plain):
+    if not plain or len(plain.split()) > _LONGEST_REFUSAL or re.search(_TURN, plain):
         return False
-    return _NOTHING.match(plain) is not None
+    return re.match(_NOTHING, plain) is not None

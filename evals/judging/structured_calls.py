@@ -25,7 +25,6 @@ from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.inference import structured
 from rag_assay.warehouse.inference.chat_model import ChatModel
 from rag_assay.warehouse.inference.replies import FirstTokens, Reply, together
-from rag_assay.warehouse.lazy_patterns import lazy_pattern
 from rag_assay.warehouse.status import Status
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
 DECLINED = "the model declines to judge"
 LOOK = 300  # characters in which a model that declines says so
-_DECLINES = lazy_pattern(rf"\b(?:{alternation('judging', 'declining')})", re.IGNORECASE)
+_DECLINES = rf"(?i)\b(?:{alternation('judging', 'declining')})"
 
 
 def declines(text: str) -> bool:
@@ -42,7 +41,7 @@ def declines(text: str) -> bool:
     (True, False)
     """
     beginning = " ".join(text.lstrip().strip("`\"'*_ ")[:LOOK].split())
-    return not beginning.startswith(("{", "[", "json")) and _DECLINES.search(beginning) is not None
+    return not beginning.startswith(("{", "[", "json")) and re.search(_DECLINES, beginning) is not None
 
 
 def refusal_apart(found: structured.Structured[structured.Shape]) -> structured.Structured[structured.Shape]:
@@ -81,8 +80,8 @@ class FittedCase(NamedTuple):
 
 
 _SPACES = str.maketrans("ĠĊ▁", "   ")  # as vocabularies write them
-_EDGES = lazy_pattern(r"^[\W\d_]+|[\W\d_]+$")
-_WORD = lazy_pattern(r"[^\W\d_]+")
+_EDGES = r"^[\W\d_]+|[\W\d_]+$"
+_WORD = r"[^\W\d_]+"
 
 
 class Chances(NamedTuple):
@@ -118,7 +117,7 @@ def word_of(text: str) -> bool | None:
     >>> word_of("**Yes**, they do."), word_of("nein"), word_of("Yes and no."), word_of("I would say yes.")
     (True, False, None, None)
     """
-    words = [word.casefold() for word in _WORD.findall(unicodedata.normalize("NFKC", text))]
+    words = [word.casefold() for word in re.findall(_WORD, unicodedata.normalize("NFKC", text))]
     sides = {side for side in (True, False) if not _words(is_yes=side).isdisjoint(words)}
     if len(sides) != 1 or words[0] not in _words(is_yes=True) | _words(is_yes=False):
         return None
@@ -126,7 +125,7 @@ def word_of(text: str) -> bool | None:
 
 
 def _side(token: str) -> bool | None:
-    plain = _EDGES.sub("", unicodedata.normalize("NFKC", token).translate(_SPACES)).casefold()
+    plain = re.sub(_EDGES, "", unicodedata.normalize("NFKC", token).translate(_SPACES)).casefold()
     for is_yes in (True, False):
         if plain in _beginnings(is_yes=is_yes):
             return is_yes
@@ -154,21 +153,19 @@ _BEGIN = (
 )
 _BETWEEN = r"[\s\"'*_:=([{`#]{0,8}(?:is|of|ist|lautet)?[\s\"'*_:=([{`]{0,8}"
 _OF = r"(?:\s{0,3}(?:/|out of|of|von)\s{0,3}(?P<of>\d{1,3}))?"
-_GRADE = lazy_pattern(
-    rf"{_BEGIN}(?:score|grade|rating|bewertung|punktzahl|wertung)\b{_BETWEEN}"
-    rf"(?P<n>\d{{1,3}}(?:[.,]\d+)?){_OF}(?=[^\S\n]{{0,8}}(?P<next>\S?))",
-    re.IGNORECASE,
+_GRADE = (
+    rf"(?i){_BEGIN}(?:score|grade|rating|bewertung|punktzahl|wertung)\b{_BETWEEN}"
+    rf"(?P<n>\d{{1,3}}(?:[.,]\d+)?){_OF}(?=[^\S\n]{{0,8}}(?P<next>\S?))"
 )
-_ALONE = lazy_pattern(rf"[\s\"'*_`]{{0,8}}(?P<n>\d{{1,3}}){_OF}[\s\"'*_`.]{{0,8}}")
+_ALONE = rf"[\s\"'*_`]{{0,8}}(?P<n>\d{{1,3}}){_OF}[\s\"'*_`.]{{0,8}}"
 _ENDS = frozenset(".;,!?)*_`\"'}]")  # what may follow a grade that is one
-_MET = lazy_pattern(
-    rf"{_BEGIN}(?:met|verdict|erfüllt|urteil)\b{_BETWEEN}(?P<word>true|false|yes|no|ja|nein|wahr|falsch)\b",
-    re.IGNORECASE,
+_MET = (
+    rf"(?i){_BEGIN}(?:met|verdict|erfüllt|urteil)\b{_BETWEEN}"
+    r"(?P<word>true|false|yes|no|ja|nein|wahr|falsch)\b"
 )
-_CHOICE = lazy_pattern(
-    rf"{_BEGIN}(?:better|winner|verdict|besser|urteil)\b{_BETWEEN}(?:answer|antwort)?\s{{0,3}}(?P<n>[12]|tie)"
-    r"(?=[^\S\n]{0,8}(?P<next>\S?))",
-    re.IGNORECASE,
+_CHOICE = (
+    rf"(?i){_BEGIN}(?:better|winner|verdict|besser|urteil)\b{_BETWEEN}(?:answer|antwort)?\s{{0,3}}(?P<n>[12]|tie)"
+    r"(?=[^\S\n]{0,8}(?P<next>\S?))"
 )
 _TRUE = {"true", "yes", "ja", "wahr"}
 
@@ -185,8 +182,8 @@ def grade_within(text: str, scale: int) -> int | None:
     [4, None, None, 3]
     """
     text = _plain(text)
-    alone = _ALONE.fullmatch(text)
-    named = [match.groupdict() for match in ([alone] if alone else _GRADE.finditer(text))]
+    alone = re.fullmatch(_ALONE, text)
+    named = [match.groupdict() for match in ([alone] if alone else re.finditer(_GRADE, text))]
     grades = {_grade(one, scale) for one in named}
     return grades.pop() if len(grades) == 1 else None
 
@@ -197,7 +194,7 @@ def met_within(text: str) -> bool | None:
     (False, True, None)
     """
     text = _plain(text)
-    words = {match["word"].casefold() in _TRUE for match in _MET.finditer(text)}
+    words = {match["word"].casefold() in _TRUE for match in re.finditer(_MET, text)}
     if words:
         return words.pop() if len(words) == 1 else None
     return word_of(text)
@@ -211,7 +208,7 @@ def choice_within(text: str) -> str | None:
     text = _plain(text)
     found = {
         None if match["next"] and match["next"] not in _ENDS else match["n"].lower()
-        for match in _CHOICE.finditer(text)
+        for match in re.finditer(_CHOICE, text)
     }
     alone = text.strip(" \n\t\"'*_`.").lower()
     found |= {alone} & {"1", "2", "tie"}

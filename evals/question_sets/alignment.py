@@ -17,17 +17,15 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rag_assay.warehouse.lazy_patterns import lazy_pattern
-
 if TYPE_CHECKING:
     import numpy.typing as npt
 
 Ids: TypeAlias = "npt.NDArray[np.int32]"
 Weights: TypeAlias = "npt.NDArray[np.float64]"
 _UNSPACED = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"  # written without spaces
-_WORD = lazy_pattern(r"\w+")
-_SIGN_OR_WORD = lazy_pattern(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
-_ANY_UNSPACED = lazy_pattern(f"[{_UNSPACED}]")
+_WORD = r"\w+"
+_SIGN_OR_WORD = rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+"
+_ANY_UNSPACED = f"[{_UNSPACED}]"
 UNKNOWN = -1
 _PER_LENGTH = 0.2  # share that a whole stretch must hold more than a very short part of it
 
@@ -47,18 +45,18 @@ class WordedText:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        found = list(_pattern(text).finditer(text))
+        found = list(re.finditer(_pattern(text), text))
         self.words = [_form(match[0]) for match in found]
         self.starts = [match.start() for match in found]
         self.ends = [match.end() for match in found]
 
 
 def plain_words(text: str) -> list[str]:
-    return [_form(word) for word in _pattern(text).findall(text)]
+    return [_form(word) for word in re.findall(_pattern(text), text)]
 
 
-def _pattern(text: str) -> re.Pattern[str]:
-    return _SIGN_OR_WORD if _ANY_UNSPACED.search(text) else _WORD
+def _pattern(text: str) -> str:
+    return _SIGN_OR_WORD if re.search(_ANY_UNSPACED, text) else _WORD
 
 
 def _form(word: str) -> str:
@@ -146,7 +144,7 @@ def _held(ids: Ids, weights: Weights, width: int) -> Weights:
     return np.cumsum(steps)[:-1]
 
 
-SPACE = lazy_pattern(r"\s+")
+SPACE = r"\s+"
 _UNSEEN = "\u00ad\u200b\u200c\u200d\u2060\ufeff"  # soft hyphens, joiners, marks of zero width
 # Typographic variants that a reader takes for the same sign, and what no reader sees.
 _SAME = str.maketrans(
@@ -178,7 +176,7 @@ def compatible(text: str) -> Folded:
 
 def readable(text: str) -> str:
     plain = unicodedata.normalize("NFKC", text).translate(_SAME)
-    return SPACE.sub(" ", plain).strip().casefold()
+    return re.sub(SPACE, " ", plain).strip().casefold()
 
 
 SIMILAR = 0.9
@@ -187,7 +185,7 @@ SIMILAR = 0.9
 NOT_EXACT = 0.999  # the most that is said of what is not there word for word
 LONGEST = 20_000  # characters of a quote that is looked for in this way
 # Signs around a place that may be of the quote.
-_BEFORE, _AFTER = lazy_pattern(r"[^\w\s]+$"), lazy_pattern(r"[^\w\s]+")
+_BEFORE, _AFTER = r"[^\w\s]+$", r"[^\w\s]+"
 _TRIED = 4  # stretches that are aligned
 _AWAY = 32  # words by which the ends of a stretch are moved at most
 _LEAST_SHARE = 0.2  # of the quote's words, below which nothing is aligned
@@ -243,7 +241,7 @@ def _by_signs(document: WordedText, target: str, first: int, last: int) -> Align
 
     first, last = _ascended(likeness, first, last, 3, len(starts))
     start, end = starts[first], ends[last]
-    before, after = _BEFORE.search(text[max(0, start - 3) : start]), _AFTER.match(text[end : end + 3])
+    before, after = re.search(_BEFORE, text[max(0, start - 3) : start]), re.match(_AFTER, text[end : end + 3])
     spans = [
         (start - at, end + more)
         for at in {0, len(before[0]) if before else 0}
@@ -283,7 +281,7 @@ def find_quote(text: str, quote: str) -> tuple[int, int] | None:
 def places_of(text: str, quote: str) -> Iterator[tuple[int, int]]:
     composed = unicodedata.normalize("NFC", quote)  # a quote that was typed elsewhere may not be
     for fold in (canonical, compatible):
-        words = SPACE.split(fold(composed)[0].strip())
+        words = re.split(SPACE, fold(composed)[0].strip())
         plain, origin = fold(text)
         found = re.finditer(r"\s+".join(map(re.escape, words)), plain) if words[0] else iter(())
         spans = [match.span() for match in found]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
@@ -14,7 +15,6 @@ from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, mod
 from rag_assay.evals.question_sets.no_answer_sentence import UNANSWERED
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.errors import InputError, Mistake
-from rag_assay.warehouse.lazy_patterns import lazy_pattern
 from rag_assay.warehouse.recipe import Strict
 from rag_assay.warehouse.validation_errors import Finding, display_place, in_words, lines_of
 from rag_assay.warehouse.yaml_positions import MAX_BYTES, MarkedYaml, escape_text, load
@@ -256,9 +256,7 @@ def _gold(question: WrittenQuestion) -> str:
 
 
 _DEFAULTS: dict[str, Any] = {"type": "normal", "answerable": True, "needs": "all"}
-_UNPLAIN = lazy_pattern(
-    r"[^\t -\x7e\u00a0-\u1fff\u2010-\u2027\u2030-\u205e\u2070-\ud7ff\uf900-\ufdcf\ufdf0-\ufdff]"
-)
+_UNPLAIN = r"[^\t -\x7e\u00a0-\u1fff\u2010-\u2027\u2030-\u205e\u2070-\ud7ff\uf900-\ufdcf\ufdf0-\ufdff]"
 """What an editor may show as nothing, or YAML reads as the end of a line: written as an escape."""
 
 
@@ -357,7 +355,7 @@ class _Dumper(yaml.CSafeDumper):
 
 
 def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    style = '"' if _UNPLAIN.search(text) else None
+    style = '"' if re.search(_UNPLAIN, text) else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 

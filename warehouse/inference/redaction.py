@@ -15,7 +15,6 @@ from urllib.parse import quote, quote_plus, unquote, unquote_plus, urlsplit
 
 from rag_assay.warehouse.encodable import encodable
 from rag_assay.warehouse.json_encoder import json_encoder
-from rag_assay.warehouse.lazy_patterns import lazy_pattern
 
 LONGEST = 400  # characters of a reason
 SHORTEST = 6  # characters of a secret; a shorter one stands in too many words
@@ -27,52 +26,43 @@ _known: dict[str, None] = {}  # secrets from elsewhere than the environment, in 
 
 _LOGGERS = frozenset({"assay", "httpcore", "httpx", "LiteLLM", "openai", "urllib3"})
 
-_KEY_SHAPES = lazy_pattern(
-    r"""\b(?:sk|pk|gsk|hf|xai|AIza)[-_]?[\w*-]{12,}      # the usual shapes of keys, also masked ones
+_KEY_SHAPES = r"""(?x)\b(?:sk|pk|gsk|hf|xai|AIza)[-_]?[\w*-]{12,}  # usual shapes of keys, also masked ones
       | (?<=Bearer\s)\S+
       | (?<=://)[^/@\s]+(?=@)                            # credentials in a URL
-      | (?<=key=)[^&\s]+""",
-    re.VERBOSE,
-)
-_IN_URLS = lazy_pattern(  # its repeats are bounded, for a text may be anything
-    r"""(?P<kept>://(?:[^\s/]{0,200}hook[^\s/]{0,200}/  # anyone who knows it can post there
+      | (?<=key=)[^&\s]+"""
+# Its repeats are bounded, for a text may be anything.
+_IN_URLS = r"""(?xa)(?P<kept>://(?:[^\s/]{0,200}hook[^\s/]{0,200}/  # anyone who knows it can post there
                   | [^\s/]{1,200}/(?:[^\s?\#'"]{0,500}/)?(?:web)?hooks?/))[^\s'"`<>]+
       | (?P<name>(?i:[?&;][\w.-]{0,60}(?:token|secret|passw(?:or)?d|pwd|auth|credential|sig|signature)=))
         [^&\s\#'"`<>]+
-      | (?P<before>://[^\s?\#'"]{0,500}/)(?=\w*[A-Z])(?=\w*[a-z])(?=\w*\d)\w{24,}(?![\w.-])""",
-    re.VERBOSE | re.ASCII,
+      | (?P<before>://[^\s?\#'"]{0,500}/)(?=\w*[A-Z])(?=\w*[a-z])(?=\w*\d)\w{24,}(?![\w.-])"""
+_SECRET_NAME = (
+    r"(?i)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|(?:^|_)(?:PASS|PAT))(?:_?\d+)?$"  # noqa: S105 -- a pattern
 )
-_SECRET_NAME = lazy_pattern(
-    r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|(?:^|_)(?:PASS|PAT))(?:_?\d+)?$",
-    re.IGNORECASE,
-)
-_SECRET_PARAMETER = lazy_pattern(r"key|token|secret|passw|pwd|auth|credential|sig|code", re.IGNORECASE)
-_RANDOM = lazy_pattern(r"(?=\w*\d)(?=\w*[A-Za-z])\w{12,}", re.ASCII)
-_WORDS = lazy_pattern(r"[\W\d_]+|[^\W\d_]+(?:[-_ ./][^\W\d_]+)*")
+_SECRET_PARAMETER = r"(?i)key|token|secret|passw|pwd|auth|credential|sig|code"  # noqa: S105 -- a pattern
+_RANDOM = r"(?a)(?=\w*\d)(?=\w*[A-Za-z])\w{12,}"
+_WORDS = r"[\W\d_]+|[^\W\d_]+(?:[-_ ./][^\W\d_]+)*"
 
 
 def without_key(text: str) -> str:
-    """Return ``text`` with stars for whatever has the shape of a key, or stands where one stands in a URL.
-
-    In a URL those are user and password, the values of a query whose names say so, what follows `hooks/`, and
-    a part of a path that looks random.
+    """Return ``text`` with stars for whatever has the shape of a key, or stands where one stands in a URL:
+    user and password, values of a query whose names say so, what follows `hooks/`, random parts of a path.
 
     >>> without_key("https://user:password@host/v1?page=2&access_token=abc")
     'https://***@host/v1?page=2&access_token=***'
     >>> without_key("https://hooks.example.org/services/T0/B0 and https://host/api/webhooks/1/x?wait=1")
     'https://hooks.example.org/*** and https://host/api/webhooks/***'
     """
-    return _IN_URLS.sub(
-        lambda match: f"{match['kept'] or match['name'] or match['before']}***", _KEY_SHAPES.sub("***", text)
+    return re.sub(
+        _IN_URLS,
+        lambda match: f"{match['kept'] or match['name'] or match['before']}***",
+        re.sub(_KEY_SHAPES, "***", text),
     )
 
 
 def one_line(text: str) -> str:
-    """Return ``text`` in one line of at most 400 characters that can be stored, and without any secret.
-
-    A secret is the value of an environment variable whose name says so, what is secret in a URL of the
-    environment, and what `know_secret` was told, each in its usual encodings, and whatever has the shape of a
-    key. Of a traceback, which some libraries put into their messages, only what was raised at its end stays.
+    """Return ``text`` in one line of at most 400 characters, without any secret: of the environment, of
+    `know_secret`, and whatever has the shape of a key. Of a traceback only its end stays.
 
     >>> one_line('no answer Traceback (most recent call last):\\n  File "/x.py", line 1\\nValueError: bad')
     'no answer ValueError: bad'
@@ -99,10 +89,9 @@ def know_url(url: str, *, is_webhook: bool = False) -> None:
 
 @lru_cache(512)
 def _secrets_of_url(url: str, *, is_webhook: bool) -> tuple[str, ...]:
-    """Return what is secret in a URL: user, password, both as HTTP sends them, and values of its query.
-
-    Of a query those are the values whose names say so, or that look random. Of a webhook, they are also the
-    URL as a whole and all parts of its path that are not words.
+    """Return what is secret in a URL: user, password, both as HTTP sends them, and values of its query
+    whose names say so, or that look random. Of a webhook also the URL as a whole and all parts of its path
+    that are not words.
     """
     try:
         parts = urlsplit(url)
@@ -114,20 +103,18 @@ def _secrets_of_url(url: str, *, is_webhook: bool) -> tuple[str, ...]:
     found = [*raw, *map(unquote, raw)]
     if raw:
         found.append(b64encode(f"{unquote(user or '')}:{unquote(password or '')}".encode()).decode())
-    hidden = [value for name, value in query if _SECRET_PARAMETER.search(name) or _RANDOM.search(value)]
+    hidden = [
+        value for name, value in query if re.search(_SECRET_PARAMETER, name) or re.search(_RANDOM, value)
+    ]
     found += [*hidden, *map(unquote_plus, hidden)]
     if is_webhook:
-        steps = [one for one in parts.path.split("/") if len(one) >= TOKEN and not _WORDS.fullmatch(one)]
+        steps = [one for one in parts.path.split("/") if len(one) >= TOKEN and not re.fullmatch(_WORDS, one)]
         found += [url, *steps, *map(unquote, steps)]
     return tuple(found)
 
 
 def without_secrets(value: Any) -> Any:
-    """Return JSON from outside with stars for every secret in its texts and names, nested ones too.
-
-    A secret that is an ordinary word, a number or a date (a placeholder such as `lm-studio`, the user of an
-    address) is left: it may well stand in an answer, which is measured as it came.
-    """
+    """Return JSON with stars for every secret in its texts and names, but ordinary words and numbers."""
     return _starred_in(value, _secrets().forms_in_answers)
 
 
@@ -174,7 +161,7 @@ def is_ordinary(secret: str) -> bool:
     """
     words = re.findall(r"[^\W\d_]+", secret)
     is_cased = all(one.islower() or one.isupper() or one.istitle() for one in words)
-    return len(secret) < PASSPHRASE and is_cased and _WORDS.fullmatch(secret) is not None
+    return len(secret) < PASSPHRASE and is_cased and re.fullmatch(_WORDS, secret) is not None
 
 
 @lru_cache(4096)
@@ -184,7 +171,7 @@ def is_secret_name(name: str) -> bool:
     >>> is_secret_name("api_key"), is_secret_name("max_tokens")
     (True, False)
     """
-    return _SECRET_NAME.search(name) is not None
+    return re.search(_SECRET_NAME, name) is not None
 
 
 def is_secret_parameter(name: str) -> bool:
@@ -193,11 +180,11 @@ def is_secret_parameter(name: str) -> bool:
     >>> [is_secret_parameter(one) for one in ("Authorization", "X-Api-Key", "Cookie", "Accept", "index")]
     [True, True, True, False, False]
     """
-    return _SECRET_PARAMETER.search(name) is not None or "cookie" in name.lower()
+    return re.search(_SECRET_PARAMETER, name) is not None or "cookie" in name.lower()
 
 
 def looks_random(value: str) -> bool:
-    return _RANDOM.search(value) is not None
+    return re.search(_RANDOM, value) is not None
 
 
 def secrets_in(text: str) -> list[str]:
@@ -222,11 +209,7 @@ def _forms_of(secrets: Iterable[str]) -> list[str]:
 
 
 class _Secrets:
-    """The known secrets of one state of the environment and of what `know_secret` was told.
-
-    by_name: variable (or "a configured secret") -> secrets in its value
-    forms: all encodings, longest first; forms_in_answers: without ordinary secrets; in_json: these as JSON
-    """
+    """The secrets of one state of the environment and of `know_secret`, by variable, in all encodings."""
 
     def __init__(self, environment: dict[bytes, bytes], known: dict[str, None]) -> None:
         self.state = environment, known

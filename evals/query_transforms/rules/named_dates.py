@@ -17,7 +17,6 @@ from typing import Literal, NamedTuple, cast
 
 from rag_assay.evals.retrieval.question_words import MAX_READ, Language, words
 from rag_assay.evals.word_lists import alternation, groups, numbered, table
-from rag_assay.warehouse.lazy_patterns import lazy_pattern
 
 Unit = Literal["day", "week", "month", "year", "season"]
 
@@ -30,16 +29,13 @@ _END = r"(?=\s*(?:$|[?.!,;]))"
 _BEFORE_THAT = rf"(?:{_EARLIER})(?:\s+(?:that|this|then))?"
 _AFTER_THAT = rf"(?:{_LATER})(?:\s+(?:that|this|then))?"
 _LED = r"(?:(?:am|an dem|im|in dem|in der|in den|in|on|at)\s+)?(?:(?:die|der|das|den|dem|the)\s+)?"
-_STEP = lazy_pattern(
-    rf"""\b(?P<led>{_LED})(?:
+_STEP = rf"""(?ix)\b(?P<led>{_LED})(?:
         (?:(?P<count>\d{{1,2}}|\w+)\s+)??(?P<unit>{_ANY_UNIT})\s+(?:(?P<back>{_BEFORE_THAT})|(?P<on>{_AFTER_THAT}))
         |(?:(?P<previous>vorige[nmrs]?|vorherige[nmrs]?|vorangegangene[nmrs]?|previous|preceding)
             |(?P<next>nächste[nmrs]?|folgende[nmrs]?|darauffolgende[nmrs]?|next|following))\s+(?P<unit2>{_ANY_UNIT})
         |vor(?P<before>tag|woche|monat|jahr|saison)|folge(?P<after>tag|woche|monat|jahr|saison)
-    ){_END}""",
-    re.IGNORECASE | re.VERBOSE,
-)
-_BARE = lazy_pattern(rf"^\W*(?:(?P<back>{_BEFORE_THAT})|(?P<on>{_AFTER_THAT}))\W*$", re.IGNORECASE)
+    ){_END}"""
+_BARE = rf"(?i)^\W*(?:(?P<back>{_BEFORE_THAT})|(?P<on>{_AFTER_THAT}))\W*$"
 
 
 @dataclass(frozen=True)
@@ -60,10 +56,10 @@ def shift_in(text: str) -> Shift | None:
     >>> shift_in("two years later?").steps, shift_in("davor?").unit, shift_in("the day before the final")
     (2, None, None)
     """
-    bare = _BARE.match(text)
+    bare = re.match(_BARE, text)
     if bare:
         return Shift(0, len(text.rstrip(" ?.!")), None, -1 if bare["back"] else 1)
-    found = _STEP.search(text)
+    found = re.search(_STEP, text)
     if found is None:
         return None
     if not found["unit"] and words(text[: found.start()] + text[found.end() :]):

@@ -14,22 +14,21 @@ from typing import Literal, NamedTuple
 from rag_assay.evals.query_transforms.rules.named_dates import Dated, day_of, find_dates
 from rag_assay.evals.retrieval.question_words import MAX_READ, stop_words, words
 from rag_assay.evals.word_lists import LANGUAGES, alternation, entries
-from rag_assay.warehouse.lazy_patterns import lazy_pattern
 
 VERB_REACH, NOUN_REACH, AFTER_REACH, FINAL_REACH = 6, 8, 3, 12  # words between a cue and its date, at most
 
 
-def _cue(pattern: str, group: str) -> re.Pattern[str]:
-    return lazy_pattern(pattern.format(alternation("publishing", group)), re.IGNORECASE)
+def _cue(pattern: str, group: str) -> str:
+    return "(?i)" + pattern.format(alternation("publishing", group))
 
 
-def _words_for(*groups: str) -> re.Pattern[str]:
+def _words_for(*groups: str) -> str:
     """Match words for documents; a German one is the last part of a compound."""
     found = []
     for group in groups:
         english, german = (alternation("publishing", group, language) for language in LANGUAGES)
         found.append(rf"{english}|\w*(?:{german})(?:e[nrs]?|n|s|en)?")
-    return lazy_pattern("|".join(found), re.IGNORECASE)
+    return "(?i)" + "|".join(found)
 
 
 _PUBLISHING, _CONTENT = _cue("{}", "publishing"), _cue("{}", "content")
@@ -79,30 +78,30 @@ def is_of_publishing(text: str, place: DatePosition) -> bool:
     sentence_start = max(text.rfind(mark, 0, place.start) for mark in ("? ", "! ", "; ", ": "))
     before = [word.text for word in words(text[max(0, sentence_start) : place.start])][::-1]
     after = [word.text for word in words(text[place.end :])]
-    if (after and _CONTENT.fullmatch(after[0])) or (before and before[0].lower() in _TOPICS):
+    if (after and re.fullmatch(_CONTENT, after[0])) or (before and before[0].lower() in _TOPICS):
         return False  # "the 2030 target", "the results for 2021"
-    if after and place.relation == "during" and _DOCUMENTS.fullmatch(after[0]):
+    if after and place.relation == "during" and re.fullmatch(_DOCUMENTS, after[0]):
         named = len(before) == 1 and before[0].lower() not in stop_words()  # "Windows 2000 report"
         return not named and _is_wanted(after[0], ["", *before])  # "the 2012 directive"
     found = _by_words_before(text, place, before)
     if found is not None:
         return found
-    return _verb_after(after, helped=_AUXILIARIES.search(text[: place.start]) is not None)
+    return _verb_after(after, helped=re.search(_AUXILIARIES, text[: place.start]) is not None)
 
 
 def _by_words_before(text: str, place: DatePosition, before: list[str]) -> bool | None:
     # "the crash of 2008" is no document of 2008: the word before "of" must be one.
-    close = place.of and _CLOSE.search(text[max(0, place.start - 12) : place.start]) is not None
+    close = place.of and re.search(_CLOSE, text[max(0, place.start - 12) : place.start]) is not None
     binds = fills = True  # all words between the cue and the date only bind them, or fill in
     for distance, word in enumerate(before[:NOUN_REACH]):
         binds_now = binds and word.lower() in _BINDING
-        if distance and not binds_now and _CONTENT.fullmatch(word):
+        if distance and not binds_now and re.fullmatch(_CONTENT, word):
             return None
-        if distance < VERB_REACH and _PUBLISHING.fullmatch(word):
+        if distance < VERB_REACH and re.fullmatch(_PUBLISHING, word):
             return distance > 0 or word.lower() != "wrote"  # "who wrote 1984?"
         # "news since yesterday", "rules not older than 2015"
         joined = (place.of and (fills or not close)) or (binds and place.relation != "during")
-        if joined and _DOCUMENTS.fullmatch(word):
+        if joined and re.fullmatch(_DOCUMENTS, word):
             return _is_wanted(word, before[distance:])
         binds, fills = binds_now, fills and word.lower() in _FILLERS
     return None
@@ -110,17 +109,17 @@ def _by_words_before(text: str, place: DatePosition, before: list[str]) -> bool 
 
 def _is_wanted(document: str, before: list[str]) -> bool:
     close = [word for word in before[:5] if word.lower() not in _FILLERS]
-    if any(word.lower() in _TOPICS | {"zum", "zur"} or _CHANGING.fullmatch(word) for word in close[:3]):
+    if any(word.lower() in _TOPICS | {"zum", "zur"} or re.fullmatch(_CHANGING, word) for word in close[:3]):
         return False
-    return not (_LEGAL.fullmatch(document) and any(_REPORTAGE.fullmatch(word) for word in before[1:]))
+    return not (re.fullmatch(_LEGAL, document) and any(re.fullmatch(_REPORTAGE, word) for word in before[1:]))
 
 
 def _verb_after(after: list[str], *, helped: bool) -> bool:
     reach = FINAL_REACH if helped else AFTER_REACH
     for word in after[:reach]:
-        if _CONTENT.fullmatch(word):
+        if re.fullmatch(_CONTENT, word):
             return False
-        if _PUBLISHING.fullmatch(word):
+        if re.fullmatch(_PUBLISHING, word):
             return True
     return False
 
@@ -133,7 +132,7 @@ _ORIGIN = _cue(r"\b(?:{})" + _ARTICLES, "origins")
 _PAIRED = _cue(r"\b(?:{})(?:\s+(?:the|dem|der|den|years?|jahr\w*))*\s*$", "pairing")  # "between" …
 _JOINING = _cue(r"^\s*(?:–|-|{})\s*(?:the\s+|zum\s+|dem\s+)?$", "joining")  # … "and"
 _EDGES = "|".join(alternation("publishing", group) for group in ("ends", "beginnings", "middles"))
-_EDGE = lazy_pattern(rf"\s+(?:the\s+)?(?P<edge>{_EDGES})(?:\s+(?:of|des|von))?$", re.IGNORECASE)
+_EDGE = rf"(?i)\s+(?:the\s+)?(?P<edge>{_EDGES})(?:\s+(?:of|des|von))?$"
 _LATE, _EARLY = frozenset(entries("publishing", "ends")), frozenset(entries("publishing", "beginnings"))
 _NEGATION, _ONWARDS = _cue(r"\b(?:{})\s+$", "negations"), _cue(r"^\s*(?:{})", "onwards")
 
@@ -183,7 +182,7 @@ def _is_paired(text: str, one: Dated, other: Dated) -> bool:
     if one.first is None or other.last is None or one.first > other.last:
         return False
     before, between = text[max(0, one.start - AROUND) : one.start], text[one.end : other.start]
-    return _PAIRED.search(before) is not None and _JOINING.match(between) is not None
+    return re.search(_PAIRED, before) is not None and re.match(_JOINING, between) is not None
 
 
 def _dated_parts(text: str, dates: list[Dated]) -> list[DatePosition]:
@@ -193,7 +192,7 @@ def _dated_parts(text: str, dates: list[Dated]) -> list[DatePosition]:
             continue
         before = text[max(0, one.start - AROUND) : one.start]
         bound = relation(text, one)
-        of = bool(_ORIGIN.search(before)) or one.text.lower().startswith(("der ", "des "))
+        of = bool(re.search(_ORIGIN, before)) or one.text.lower().startswith(("der ", "des "))
         window = replace(_bounded(one, bound), words=text[_bound(text, one)[1] : one.end])
         found.append(DatePosition(one.start, one.end, of, bound, window))
     return found
@@ -206,16 +205,16 @@ def relation(text: str, one: Dated) -> Relation:
 def _bound(text: str, one: Dated) -> tuple[Relation, int]:
     place = max(0, one.start - AROUND)
     before, after = text[max(0, one.start - AROUND) : one.start], text[one.end : one.end + AROUND]
-    edge = _EDGE.search(re.sub(r"\s+(?:the|des|dem)?\s*$", "", before) if before else before)
+    edge = re.search(_EDGE, re.sub(r"\s+(?:the|des|dem)?\s*$", "", before) if before else before)
     side = edge["edge"].lower() if edge else ""
     before = before[: edge.start()] if edge else before
     for bound, pattern in _BOUNDS:
-        found = pattern.search(before)
+        found = re.search(pattern, before)
         if found:
-            denied = _NEGATION.search(before[: found.start()])
+            denied = re.search(_NEGATION, before[: found.start()])
             begins = place + (denied or found).start()
             return _turned(bound, side, denied=denied is not None), begins
-    is_onwards = _ONWARDS.match(after) and _ORIGIN.search(before)
+    is_onwards = re.match(_ONWARDS, after) and re.search(_ORIGIN, before)
     return "since" if is_onwards else "during", one.start
 
 
