@@ -84,9 +84,7 @@ class Documents(Stage):
         return [PartitionRef("pages", key)]
 
     def recipes(self, key: str) -> dict[str, str]:
-        """Return the digest of what cleaning takes from outside the pages. That is the source's name, part of
-        document ids, its language or the detector, the model for missing dates, `links` and `ocr`.
-        """
+        """Return the digest of what cleaning takes from outside the pages."""
         source, further = self.sources[key], []
         if source.date_by:
             from rag_assay.assets.cleaning.batches import identity_of
@@ -97,9 +95,7 @@ class Documents(Stage):
         return {f"cleaning.{key}": digest([key, source.language, detector(), *further])}
 
     def identity(self, key: str, store: ArtifactStore) -> str:
-        """Return the digest of the inputs, and of the previous build whose versions it carries on, so that a
-        page that changes back is a new version.
-        """
+        """Return the digest of the inputs, and of the previous build whose versions it carries on."""
         inputs = super().identity(key, store)
         current = store.current(self.name, key)
         if current is None:
@@ -169,9 +165,7 @@ class Documents(Stage):
 
 
 def _gaps(dropped: pl.DataFrame, manifest: pl.DataFrame, dating_metadata: dict[str, Any]) -> dict[str, Any]:
-    """Add to the metadata of dating the drops that the next build may fix; ``damaged``: SHA-256 of pages to
-    fetch again.
-    """
+    """Add the drops that the next build may fix; ``damaged``: SHA-256 of pages to fetch again."""
     passing = dropped.filter(pl.col("page_key").is_null())
     if not len(passing):
         return dating_metadata
@@ -193,8 +187,6 @@ _SEEN: Schema = dict.fromkeys(("doc_id", "version", "url", "title", "text_sha256
 
 @dataclass
 class _Tally:
-    """What is kept of each batch once its texts are written."""
-
     seen: list[tuple[Any, ...]] = field(default_factory=list)
     dropped: list[pl.DataFrame] = field(default_factory=list)
     languages: Counter[str] = field(default_factory=Counter)
@@ -255,7 +247,6 @@ def _dating(source: str, date_by: DateBy | None, work: BuildContext) -> Iterator
 
 
 def _data_version(seen: pl.DataFrame, dropped: pl.DataFrame) -> str:
-    """Digest what was found; when it was found does not count."""
     return digest([seen.select("doc_id", "version").rows(), dropped.select("url", "reason").rows()])
 
 

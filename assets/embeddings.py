@@ -155,9 +155,7 @@ class Embeddings(Stage):
 
 @dataclass
 class _Writing:
-    """Turns blocks of chunks into blocks of vectors; ``computed``, ``dimensions`` and ``content`` are known
-    after the last frame.
-    """
+    """Turns blocks of chunks into blocks of vectors; its numbers are known after the last frame."""
 
     embedder: CachedEmbedder
     key: str

@@ -80,9 +80,7 @@ class Pages(Stage):
         return {f"source.{key}": digest([spec, source.state(), *source.versions()])}
 
     def is_of_now(self, key: str, artifact: Artifact) -> bool:
-        """Return whether a study's source is the one that was crawled; if its folder is gone, another path
-        may mean the same.
-        """
+        """Return whether a study's source is the one that was crawled, perhaps under another path."""
         path, before = self.sources[key].path, artifact.meta.get("path")
         moved = path is None or before is None or path == before or not Path(before).exists()
         return moved and artifact.meta.get("source") in {None, self._recipe(key)}
@@ -93,9 +91,7 @@ class Pages(Stage):
         return digest([spec, *source.versions()] if source.versions() else spec)
 
     def fresh(self, key: str, store: ArtifactStore) -> Artifact | None:
-        """Return the artifact of a key, unless its pages changed or are damaged. They lie in one place, which
-        a later crawl changes even if it fails.
-        """
+        """Return the artifact of a key, unless its pages were changed by a later crawl or are damaged."""
         artifact = super().fresh(key, store)
         if artifact is None or not _holds(artifact, store.home) or _damaged_bodies(key, store):
             return None
@@ -164,9 +160,7 @@ class Pages(Stage):
 
 
 def _spider_fits(source: Source, manifest: pl.DataFrame) -> Check:
-    """Compare the number of texts that a spider stored with those that it only read; just a warning if
-    `content` selects them on purpose.
-    """
+    """Compare the number of texts that a spider stored with those that it only read."""
     texts = manifest.filter(pl.col("gone_at").is_null())
     stored = int(texts["sha256"].is_not_null().sum())
     refused = texts.filter(pl.col("reason").str.starts_with(REFUSED).fill_null(value=False))

@@ -58,10 +58,7 @@ _COMPATIBLE = IPv6Network("::/96")
 
 
 def is_public(address: str) -> bool:
-    """Return whether an IP address is public: not private, loopback, link-local, multicast, reserved or
-    unspecified.
-
-    An IPv6 address that embeds an IPv4 address is judged by that.
+    """Return whether an IP address is public. An IPv6 address that embeds an IPv4 address is judged by that.
 
     >>> [is_public(one) for one in ("93.184.215.14", "10.0.0.1", "::1", "::ffff:127.0.0.1", "2606:4700::1")]
     [True, False, False, False, True]
@@ -86,8 +83,6 @@ def _embedded(address: IPv6Address) -> IPv4Address | None:
 
 @implementer(IResolutionReceiver)
 class _Sieve:
-    """Passes on the public addresses of one look-up."""
-
     def __init__(self, receiver: Any, host: str, refused: dict[str, str]) -> None:
         self._receiver, self._host, self._refused = receiver, host, refused
 
@@ -158,11 +153,7 @@ SAMPLE_DOMAIN = "sample.example"
 
 
 class MirrorHandler(HTTP11DownloadHandler):
-    """Sends requests for the sample hosts to a loopback server, just before the network.
-
-    `https://energy.sample.example/a?b` is requested from `BASE/energy.sample.example/a?b`; everything before
-    the handler sees the canonical URL only. Other hosts are refused.
-    """
+    """Sends requests for the sample hosts to a loopback server; other hosts are refused."""
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)

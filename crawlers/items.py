@@ -12,10 +12,8 @@ class Page:
     """One page as fetched.
 
     url: after redirects, without fragment; the canonical one if it is on the same host
-    requested_url: the crawl's first request
-    status: None without a response, and for files
+    requested_url: the crawl's first request; status: None without a response, and for files
     body: bytes as served; None exactly when the page failed with a ``reason``
-    fields: JSON facts from spider or reader (title, celex, id, encoding …)
     alias: served under another URL than `url`; a page served under `url` takes precedence
     """
 

@@ -100,9 +100,8 @@ _SNIFFED = 4096  # bytes in which a list shows what it is
 
 
 def listed_in(text: str) -> list[ListedAddress] | None:
-    """Return what a sitemap, a sitemap index, an RSS or an Atom feed lists; None for any other XML.
-
-    Newest first, those without a date last. Entities that the file declares are not expanded.
+    """Return what a sitemap, a sitemap index, an RSS or an Atom feed lists, newest first; None for any
+    other XML.
 
     >>> text = "<urlset><url><loc>/old</loc><lastmod>2024-01-01</lastmod></url>"
     >>> text += "<url><loc>/new</loc><lastmod>2025-01-01T10:00:00+02:00</lastmod></url></urlset>"

@@ -23,10 +23,7 @@ _LOCKED_INPUT = ".//input[translate(@type, 'PASWORD', 'pasword') = 'password']"
 
 
 class Credentials:
-    """Headers, cookies and form values of a source's login, with the cookies that its host has set since.
-
-    Raises `InputError`: an environment variable is not set, or its value fits in no header.
-    """
+    """Headers, cookies and form values of a source's login. Raises InputError: a variable is unset."""
 
     def __init__(self, source: Source) -> None:
         login, self.origin = source.login, source.login_origin

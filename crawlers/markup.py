@@ -112,9 +112,7 @@ _LINKED = f"{_HEADINGS}[.//a[@href] or ancestor::a[@href]]"
 
 
 def reads_as_text(page: Selector) -> bool:
-    """Return whether an unmarked page reads as a text of its own: enough words outside links and menus, twice
-    as many as within links, and no list of teasers (two headings or more, most of them links).
-    """
+    """Return whether an unmarked page is a text: words outside links, twice those within, and no teasers."""
     words, linked = (_count(page.xpath(path).getall()) for path in (_TEXT, _LINKS))
     return words >= 2 * linked and has_prose(page)
 

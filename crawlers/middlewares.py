@@ -40,10 +40,8 @@ def is_robots(request: Request) -> bool:
 
 
 class RobotsMiddleware(RobotsTxtMiddleware):
-    """Obeys robots.txt.
-
-    Without one (status 4xx), all is allowed. If it answers 429 or 5xx, too late, too much or from another
-    host, nothing is, and the pages fail with that reason. Requests to an unreachable host fail by themselves.
+    """Obeys robots.txt. Without one (status 4xx), all is allowed. If it answers 429 or 5xx, too late, too
+    much or from another host, nothing is, and the pages fail with that reason.
     """
 
     def process_request_2(self, rp: RobotParser | Unread | None, request: Request) -> None:
@@ -75,9 +73,7 @@ class RobotsMiddleware(RobotsTxtMiddleware):
 
 
 class CrawlExtension(OfCrawler):
-    """Counts the bytes of all bodies, refused ones too, stops downloads that are of no use, and keeps to the
-    Crawl-delay of a robots.txt where it is longer than the source's own delay.
-    """
+    """Counts the bytes of all bodies, stops useless downloads, and keeps to a longer Crawl-delay."""
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
@@ -122,11 +118,7 @@ _FOR_GOOD = {301, 308}
 
 
 class SeenInThisCrawl(RFPDupeFilter):
-    """Drops repeated requests of this crawl, and keeps nothing for the next one.
-
-    Scrapy's own filter keeps them in the job folder (JOBDIR), which a killed crawl leaves without its pending
-    requests.
-    """
+    """Drops repeated requests of this crawl; Scrapy's own filter keeps them beyond it in the job folder."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -136,10 +128,7 @@ class SeenInThisCrawl(RFPDupeFilter):
 
 
 class RevalidateMiddleware(OfCrawler):
-    """Requests stored pages conditionally, and answers 304 from the store.
-
-    Spiders see a full response either way, so the links of unchanged pages are followed too.
-    """
+    """Requests stored pages conditionally, and answers 304 from the store."""
 
     def process_request(self, request: Request) -> Response | None:
         """Ask conditionally; a page that a killed crawl fetched is answered from the store."""
@@ -249,10 +238,7 @@ def _target(request: Request, location: bytes) -> str:
 
 
 class BackOffMiddleware(OfCrawler):
-    """Slows down for a host that answers 429 or 503 with Retry-After, until it answers again.
-
-    AutoThrottle speeds up again by itself; a crawl without a delay has none, so its old pace is put back.
-    """
+    """Slows down for a host that answers 429 or 503 with Retry-After, until it answers again."""
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)

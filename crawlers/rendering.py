@@ -1,8 +1,4 @@
-"""Renders pages of scripts in Chromium, which has no network of its own.
-
-Each request of the browser is answered by Scrapy's downloader, so that robots.txt, the source's hosts, public
-addresses only, sizes, delays and logins hold for what a page's scripts ask for, too.
-"""
+"""Renders pages of scripts in Chromium; Scrapy's downloader answers its requests, with all of its rules."""
 
 from __future__ import annotations
 
@@ -44,8 +40,6 @@ class _RenderError(Exception):
 
 
 class _Answer(NamedTuple):
-    """What the downloader got for one request of a page."""
-
     status: int
     content_type: str
     body: bytes

@@ -173,9 +173,7 @@ class Followed(NamedTuple):
 
 
 class FollowedPages:
-    """One file per page: its facts as a line of JSON, then its bytes, compressed. Pages without validators
-    are not kept, damaged files are ignored; `sweep` removes pages that a complete crawl did not meet.
-    """
+    """One file per page with validators: its facts as a line of JSON, then its bytes, compressed."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -235,11 +233,10 @@ class PageStore:
     """Takes the pages of one crawl of one source. One process per source; others get `LockedError`.
 
     Every page is flushed to the journal before `add` returns or, if read from files, once its body is on
-    disk; `close` merges it into the manifest (idempotent), as opening does with that of a process that died.
-    When ``origin`` changes, the manifest is set aside until it changes back.
+    disk; `close` merges it into the manifest, as opening does with that of a process that died. When
+    ``origin`` changes, the manifest is set aside until it changes back.
 
     from_files: a failed page replaces the earlier one, and what was not read is gone
-    followed: pages without content to store, for conditional requests
     """
 
     def __init__(self, home: Home, source: str, origin: str = "", *, from_files: bool = False) -> None:
@@ -351,8 +348,7 @@ class PageStore:
         """Store a page, or the failure of one, and return what is new about it.
 
         A failure never removes a stored body; a 404 or 410 marks it as gone. A URL counts once per crawl
-        (`repeated`), but one served under its URL replaces its aliases, and a body replaces a failure; of
-        several aliases the first URL is kept.
+        (`repeated`), but one served under its URL replaces its aliases, and a body replaces a failure.
         """
         if not self._is_better(page):
             return "repeated"

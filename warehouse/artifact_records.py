@@ -22,15 +22,14 @@ BUILDING = ".build-"  # begins the name of a folder that is not committed yet
 
 @dataclass(frozen=True)
 class Artifact:
-    """One stored result.
+    """One stored result; `sums` are the SHA-256 of its files.
 
     identity: digest of everything that went into it; names its folder
-    data_version: digest of what came out; a rebuild with equal content keeps it, so nothing after it is stale
-    complete: False while some of its rows failed in a way that another try may fix
-    meta: numbers for people and for the next stage (counts, seconds …), JSON only
-    files: path below its folder -> bytes, as they were when it was committed
+    data_version: digest of what came out; a rebuild with equal content keeps it
+    complete: False while rows failed in a way that another try may fix
+    meta: numbers for people and for the next stage, JSON only
+    files: path below its folder -> bytes when it was committed
     measured: digest of what the data version leaves out: seconds, costs, reasons of failures
-    sums: the same paths -> SHA-256
     folder: where the files lie, below `<stage>/<identity>`; empty: there itself
     """
 

@@ -1,9 +1,7 @@
 """The artifact store: what a stage stored for one partition key, found by the digest of its inputs.
 
-`<home>/<stage>/<identity>/artifact.json` records one result: its folder, sizes, checksums and a seal. It is
-written last and at once; of two builders of the same artifact the first to commit wins. Damaged records do
-not count. A pointer `<home>/pointers/<stage>/<key>.json` says which identity a key means now. Old results
-stay.
+`<home>/<stage>/<identity>/artifact.json` is written last and at once; the first of two builders wins.
+`<home>/pointers/<stage>/<key>.json` says which identity a key means now. Old results stay.
 """
 
 from __future__ import annotations
@@ -231,11 +229,7 @@ def _put(temporary: Path, path: Path, *, create: bool) -> bool:
 
 
 class StillArtifacts(ArtifactStore):
-    """A store that answers for each key what it found at the first question, until it is refreshed.
-
-    A look at 1,000 cells asks 15 times for each artifact: their files are read once. What another store or
-    process commits meanwhile is not seen; refresh it after a build.
-    """
+    """Remembers what it found for each key until it is refreshed: views ask 15 times for each artifact."""
 
     def __init__(self, home: Home) -> None:
         super().__init__(home)

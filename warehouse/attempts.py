@@ -1,8 +1,4 @@
-"""A private folder for each attempt to build an artifact, and a lock for builds of the same one.
-
-Where the file system knows no locks, two may build at once, and the first to commit wins. A later attempt
-goes on from what a killed one has left, where the stage can use it.
-"""
+"""A private folder for each attempt to build an artifact, and a lock for builds of the same one."""
 
 from __future__ import annotations
 
@@ -27,8 +23,7 @@ from rag_assay.warehouse.locks import try_lock
 
 
 class Pieces:
-    """Rows by the identity of what they were computed from, a file each, named by identity and checksum: a
-    torn file does not count.
+    """Rows by the identity of their inputs, a file each; one that does not fit its checksum does not count.
     """
 
     def __init__(self, folder: Path, name: str = ".pieces") -> None:

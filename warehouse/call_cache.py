@@ -1,8 +1,4 @@
-"""The cache of language-model calls: a record each, found by the digest of model and request.
-
-What each call cost is kept apart, in files that only grow (`<home>/paid/<month>.jsonl`): an answer that is
-lost is asked for again, and what was paid for it stays known.
-"""
+"""The cache of language-model calls, found by the digest of model and request, and what each call cost."""
 
 from __future__ import annotations
 
@@ -47,8 +43,6 @@ Item = TypeVar("Item")
 
 
 class _Batch(Generic[Item]):
-    """What is written together."""
-
     def __init__(self) -> None:
         self.items: list[Item] = []
         self.is_written = False
@@ -82,10 +76,7 @@ class GroupCommit(Generic[Item]):
 
 
 class CallJournal:
-    """Safe to use from many threads.
-
-    path: of the file, which need not be there yet
-    """
+    """Safe to use from many threads. The file need not be there yet."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -101,7 +92,6 @@ class CallJournal:
             return set(self._places)
 
     def has(self, call_id: str) -> bool:
-        """Return whether an id was there at the last `refresh`."""
         return call_id in self._places
 
     def line(self, call_id: str) -> bytes | None:
@@ -165,9 +155,7 @@ GLANCE = 0.05  # seconds after which it is looked whether another process has ma
 
 
 class _Turns:
-    """The turns of this process's threads at the calls of a folder. Each holds the lock of a byte, at a place
-    of its own in one file: a locked file for each call would cost more than the rest of the cache.
-    """
+    """The turns of this process's threads at the calls of a folder: locks of single bytes of one file."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -220,11 +208,8 @@ def _turns_of(folder: Path) -> _Turns:
 
 
 class CallCache:
-    """Calls by their id, in `<home>/cache/calls/calls.jsonl`; a record holds at least the columns of
-    `schemas.CALLS`.
-
-    In a workspace at a URL each record is a file, `<first two digits>/<call_id>.json`, and machines take
-    turns at a call.
+    """Calls by their id, in `<home>/cache/calls/calls.jsonl`, with at least the columns of `schemas.CALLS`.
+    In a workspace at a URL each record is a file, and machines take turns at a call.
     """
 
     def __init__(self, home: Home) -> None:
@@ -305,11 +290,7 @@ class CallCache:
             os.close(handle)
 
     def paid(self, known: Collection[str] = frozenset()) -> Iterator[dict[str, Any]]:
-        """Yield what calls cost, the oldest first, by the columns of `schemas.CALLS` without their texts.
-        What was called again has a row for each time: the second one of `abc` has the id `abc~2`.
-
-        known: ids that are left out, unless they were called again
-        """
+        """Yield what calls cost, oldest first, but for ``known`` ids; the second call of `abc` is `abc~2`."""
         files = sorted(self.ledger.glob("*.jsonl"))
         lines = Counter(_id_in(line) for path in files for line in path.read_bytes().splitlines())
         times: Counter[str] = Counter()

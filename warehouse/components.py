@@ -1,7 +1,4 @@
-"""Parts that a study names by their kind: their base class, and the fields that hold them.
-
-A study writes a part as `{kind: {its parameters}}`; in memory it is an instance of the kind's class.
-"""
+"""Parts that a study writes as `{kind: {parameters}}`: their base class, and the fields that hold them."""
 
 from __future__ import annotations
 
@@ -26,8 +23,7 @@ from rag_assay.warehouse.registry import BrokenComponentError, Registry
 class Component(Recipe):
     """A part of a study that is chosen by its kind; its fields are its parameters.
 
-    kind: the name that study files use
-    package: the other package that it is of, with its version; None: it is our own
+    kind: the name that study files use; package: the other package that it is of, with its version
     """
 
     kind: ClassVar[str]
@@ -43,8 +39,7 @@ class Component(Recipe):
 class OneOf:
     """Marks a field that holds a part of one of some registries: `Annotated[Retriever, OneOf(RETRIEVERS)]`.
 
-    Pydantic reads a mapping of one key, `{kind: {its parameters}}`, or an instance. A kind is imported when
-    it is named, so registries may be filled after the class was made.
+    Pydantic reads `{kind: {its parameters}}` or an instance. A kind is imported when it is named.
     """
 
     def __init__(

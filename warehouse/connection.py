@@ -1,8 +1,4 @@
-"""Short uses of DuckDB files.
-
-A process that has a file open locks out all others, readers too. So it is opened late and closed soon, and a
-locked file is waited for; the message names the process that holds it.
-"""
+"""Short uses of DuckDB files: a process that has a file open locks out all others, readers too."""
 
 from __future__ import annotations
 
@@ -37,13 +33,8 @@ def connect(
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open the database for reading and writing, migrated; close it when the block ends.
 
-    Args:
-        path: the DuckDB file; made when absent.
-        wait: seconds to wait for another process that holds the file; unless given, `ASSAY_LOCK_WAIT` or 60.
-
-    Raises:
-        LockedError: the file stayed locked; names the process that holds it.
-        DamagedDatabaseError: the file is no DuckDB database, or damaged; says how to have it made again.
+    wait: seconds for another process that holds the file; default: `ASSAY_LOCK_WAIT` or 60
+    Raises LockedError (names the process that holds it) and DamagedDatabaseError (says how to rebuild it).
     """
     import duckdb
 
@@ -94,10 +85,7 @@ def insert_rows(
 
 
 class DamagedDatabaseError(CorruptFileError):
-    """The DuckDB file cannot be read: no DuckDB file at all, torn, or with blocks of other bytes.
-
-    inode: of the file that was damaged; another one may stand in its place by now
-    """
+    """The DuckDB file cannot be read. ``inode``: of that file; another one may stand in its place by now."""
 
     inode: int | None = None
 
@@ -137,9 +125,7 @@ def _patience() -> float:
 
 
 class _Instance:
-    """DuckDB of this process, in memory. Files are attached to it while they are used: an instance for each
-    use takes four times as long.
-    """
+    """DuckDB of this process, in memory, to which files are attached, four times as fast as one each."""
 
     def __init__(self, path: Path) -> None:
         import duckdb
@@ -199,7 +185,7 @@ def _attached(
 
 
 def _forget(instance: _Instance) -> None:
-    """Let others start a new one: after a fatal error, DuckDB refuses whatever it is asked."""
+    """After a fatal error, DuckDB refuses whatever it is asked."""
     with _starting, suppress(ValueError):
         _instances.remove(instance)
 

@@ -159,11 +159,7 @@ log = logging.getLogger(__name__)
 
 
 class ConversationSync(Closeable):
-    """A thread that writes what has changed in the files of conversations into the tables, soon after.
-
-    While a run holds the database, it tries again every few seconds: files are what is true, and the run
-    itself brings the tables up to date, too.
-    """
+    """A thread that writes what has changed in the files of conversations into the tables, soon after."""
 
     def __init__(self, home: Home, soon: float = SOON) -> None:
         self._home = home

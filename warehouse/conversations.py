@@ -1,7 +1,4 @@
-"""Conversations with a corpus: `<home>/chats/<study>/<conversation>.jsonl`, which DuckDB is filled from.
-
-A line is never changed; a person may delete a conversation as a whole.
-"""
+"""Conversations with a corpus: `<home>/chats/<study>/<conversation>.jsonl`, lines that are never changed."""
 
 from __future__ import annotations
 
@@ -43,10 +40,8 @@ class ConversationRecord(_Stored):
 
 
 class Begun(ConversationRecord):
-    """A conversation begins.
-
-    person: who asks, as they called themselves; empty: not given
-    place: chat | terminal | demo; demo: made to show the pages, never asked by anybody
+    """A conversation begins. ``person``: who asks, as they called themselves; place demo: never asked by
+    anybody.
     """
 
     kind: Literal["begun"] = "begun"
@@ -64,10 +59,9 @@ class AnswerSlot(_Stored):
 
 
 class QuestionAsked(ConversationRecord):
-    """A question was put, and is being answered; what ends before it is answered has lost no question.
+    """A question was put, and is being answered.
 
-    places: the cell that it was put to, or two side by side; none: they are not known or not open yet, and
-        another line follows, which has them
+    places: the cell that it was put to, or two side by side; none: another line follows, which has them
     process: names who answers it (`warehouse.processes`)
     again: `record_id` of the line without places that this one takes the place of
     """
@@ -88,12 +82,9 @@ class QuestionAsked(ConversationRecord):
 class StoredInterpretation(_Stored):
     """What was understood of a question beside its words.
 
-    kind: the query transform that understood it: follow_up, time_frame, entities, …
-    type: what that calls it: standalone, window, date, club, …
+    kind: the query transform that understood it: follow_up, time_frame, …; type: what that calls it
     status: used, unused (it limits nothing), relaxed (nothing was left with it) or removed
-    value: what it was taken for: a question that stands alone, `2021-01-01/2021-12-31` (either end may be
-        open), a keyword of the corpus
-    removed: the person took it away, and the question was asked without it
+    value: a question that stands alone, `2021-01-01/2021-12-31` (either end may be open), a keyword
     """
 
     kind: Name
@@ -107,9 +98,7 @@ class StoredInterpretation(_Stored):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def removal(self) -> str:
-        """The value of `assay ask --without` that removes it.
-
-        Of a follow-up it is whatever it is rewritten to: later it goes on from more than it did.
+        """The value of `assay ask --without` that removes it; of a follow-up, whatever it is rewritten to.
 
         >>> StoredInterpretation(kind="entities", type="club", text="Rot", value="Rot-Weiß").removal
         'entities:club:Rot-Weiß'
@@ -121,10 +110,8 @@ class StoredInterpretation(_Stored):
 class ShownPassage(_Stored):
     """A passage that an answer was given from.
 
-    number: of the answer's markers
-    page: of a PDF
+    number: of the answer's markers; page: of a PDF; score: on the retriever's own scale
     start, end: characters of the document's text
-    score: on the retriever's own scale
     evidence: (start, end) in `text` of the spans that support the answer, in order, without overlap
     """
 
@@ -159,20 +146,15 @@ class Turn(ConversationRecord):
     """A question and the answer of a cell.
 
     number: of the question in its conversation, from 1; two cells side by side answer the same number
-    cell: key of the cell; empty: the question was put to none
-    side: which of two cells side by side; None: it was asked alone
+    cell: its key; empty: the question was put to none; side: None: it was asked alone
     asked_at: ISO 8601 day or time that words such as "yesterday" are read by
-    question_id: of the study's question that it is, word for word; None: it is none of them
-    model: that answered; None: no language model
+    question_id: of the study's question that it is, word for word
     confidence: a feature of the retrieval scores
     declined: what refused: no_passages, gate, min_score (no sentence is similar enough) or model
-    partial: text of an answer that failed or was stopped; it is no answer
+    partial: text of an answer that failed or was stopped
     chunk_ids: chunks that the generator was given; those without room in the prompt are not in `passages`
     turns_left_out: turns of the conversation that did not fit into the prompt
-    usd: cost of the answer; None: the price is not known
-    search_seconds: of understanding and searching; None: it failed
-    answer_seconds: of generating; None: it failed
-    seconds: from the question to the answer, as the person waited
+    search_seconds, answer_seconds: None: it failed; seconds: as the person waited
     """
 
     kind: Literal["turn"] = "turn"
@@ -205,11 +187,7 @@ class Turn(ConversationRecord):
 
 
 class AnswerFeedback(ConversationRecord):
-    """What a person thinks of an answer; a later one of the same turn takes its place.
-
-    turn: `record_id` of the turn
-    thumbs: 1 up, -1 down, 0: taken back
-    """
+    """What a person thinks of an answer (1 up, -1 down, 0: taken back); a later one takes its place."""
 
     kind: Literal["feedback"] = "feedback"
     turn: Name
@@ -218,10 +196,8 @@ class AnswerFeedback(ConversationRecord):
 
 
 class Vote(ConversationRecord):
-    """Which of two cells side by side answered better, by a person who did not know which is which.
-
-    number: of the question in its conversation
-    a, b: `record_id` of the turns
+    """Which of two cells side by side answered better, by a person who did not know which is which; ``a``
+    and ``b``: `record_id` of the turns.
     """
 
     kind: Literal["vote"] = "vote"
@@ -260,7 +236,7 @@ class ConversationNotFoundError(InputError):
 
 
 class Stamp(NamedTuple):
-    """What tells whether a file was written to since: its size and time of change."""
+    """What tells whether a file was written to since."""
 
     size: int
     changed_ns: int
@@ -279,9 +255,8 @@ class Conversation:
     """A conversation as its file has it.
 
     turns: in the order in which they were answered
-    feedback: id of a turn -> the last that was said of it
-    unanswered: questions without an answer, being answered now or left by a process that has ended
-    votes: number of a question -> the last that was said of its two answers
+    feedback, votes: the last, by id of the turn or number of the question
+    unanswered: being answered now or left by a process that has ended
     """
 
     study: str

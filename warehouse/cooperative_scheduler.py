@@ -1,6 +1,4 @@
-"""Several pieces of work at once, of which one computes at a time: while it waits for servers, others go on.
-So what is not thread-safe (indexes, models, the run's log) is used by one at a time.
-"""
+"""Several pieces of work at once, of which one computes at a time; others wait for servers meanwhile."""
 
 from __future__ import annotations
 
@@ -46,9 +44,7 @@ def release_turn(calls: Callable[[], int] = lambda: 0) -> Iterator[None]:
 
 
 class OneAtATime:
-    """Lets the threads of a server compute one at a time, in the order in which they asked. A thread that
-    waits for a model lets others go on, and then queues again.
-    """
+    """Lets the threads of a server compute one at a time; one that waits for a model lets others go on."""
 
     def __init__(self) -> None:
         self._slot = FairSlots()
@@ -75,8 +71,7 @@ class OneAtATime:
 def run_cooperatively(
     work: Callable[[Item], Result], items: Sequence[Item], waits: Callable[[Item], bool], room: int
 ) -> Iterator[Result]:
-    """Yield ``work(item)`` of each item as it ends; after an error or interrupt none begins, and the others
-    are cancelled.
+    """Yield ``work(item)`` of each item as it ends; after an error none begins, and the others are cancelled.
 
     waits: whether an item waits for servers and gets its own thread; the calling thread does the rest
     """

@@ -15,9 +15,6 @@ _SOME_DAY = datetime(2024, 1, 1, tzinfo=UTC)
 def is_cron(text: str) -> bool:
     """Return whether ``text`` is a cron expression of five fields that some day fulfils.
 
-    A field is `*`, numbers or English names of months and days, ranges of them, lists of these, each with
-    a step or without. The day of the month must be one of its months, whatever the day of the week.
-
     >>> [is_cron(text) for text in ("0 5 * * 1", "*/15 8-18 * * mon-fri", "0 0 1,15 JAN *")]
     [True, True, True]
     >>> [is_cron(text) for text in ("every monday", "61 5 * * 1", "0 5 * *", "0 0 30 2 *")]

@@ -10,11 +10,7 @@ class AssayError(Exception):
 
 
 class Mistake(str):
-    """What is wrong at a line of a file, as `file:line: text`; programs and tests know it by its code.
-
-    code: the kind of mistake, such as `unknown_key`; it stays when the text is put in other words
-    path, line: where it stands, lines from 1
-    """
+    """What is wrong at a line of a file, as `file:line: text`; ``code``: its kind, such as `unknown_key`."""
 
     __slots__ = ("code", "line", "path")
     code: str
@@ -28,11 +24,7 @@ class Mistake(str):
 
 
 class InputError(AssayError):
-    """What the user gave cannot be used: a study file, a folder, a URL, an environment variable.
-
-    One instance may carry many findings, so that a study file is answered with all of its errors at once;
-    those about a line of a file are of the class `Mistake`.
-    """
+    """What the user gave cannot be used. It may carry many findings; those about a line are `Mistake`s."""
 
     def __init__(self, *findings: str) -> None:
         self.findings = findings

@@ -1,6 +1,4 @@
-"""Failure tags: why an answer failed, in annotators' own words: `<home>/people/<study>/tags.jsonl`. Lines are
-only added; a later line takes a tag back. A tag holds for an answer in all pipelines that gave it.
-"""
+"""Failure tags: why an answer failed, in annotators' own words: `<home>/people/<study>/tags.jsonl`."""
 
 from __future__ import annotations
 
@@ -49,9 +47,7 @@ class FailureTags:
         return list(found)
 
     def toggle(self, annotator: str, item_id: str, written: str, showing: int = 1) -> bool:
-        """Give an answer a tag, or take it back; return whether the answer has it now. Case and spaces do not
-        distinguish tags. Raises InputError: the tag or the annotator's name is not valid.
-        """
+        """Give an answer a tag, or take it back; return whether it has it now. Raises InputError."""
         text = " ".join(encodable(written).split())
         if not text or len(text) > LONGEST_TAG:
             raise InputError(f"a failure tag has 1 to {LONGEST_TAG} characters, not {len(text)}")

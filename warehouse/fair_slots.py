@@ -12,8 +12,6 @@ from rag_assay.warehouse.cancellation import LOOK, CancelledError, stop_sign
 
 
 class _Ticket:
-    """A waiter's place. `decided` is set once it is granted or cancelled."""
-
     def __init__(self, is_cancelled: Callable[[], bool]) -> None:
         self.is_cancelled = is_cancelled
         self.is_granted = False
@@ -25,11 +23,7 @@ class _Ticket:
 
 
 class FairSlots:
-    """A thread-safe semaphore with a first-in, first-out queue; waiters whose work is cancelled are passed
-    over.
-
-    `threading.Lock` and `Semaphore` promise no order, and polling them puts a waiter at the end each time.
-    """
+    """A thread-safe semaphore that grants in the order of asking; cancelled waiters are passed over."""
 
     def __init__(self, slots: int = 1) -> None:
         self._free = slots

@@ -47,9 +47,7 @@ def read_bounded(path: Path, most: int) -> bytes:
 
 
 def is_text(text: str) -> bool:
-    """Return whether decoded bytes are text: hardly a sign among them that no text has.
-
-    Random bytes have one in five at least, whatever the charset that they were read in.
+    """Return whether decoded bytes are text: random bytes have one in five odd signs at least.
 
     >>> is_text("Größe\\t漢字\\n"), is_text("\\x00\\x01\\x02 PNG"), is_text("a torn \ufffd sign in a text")
     (True, False, True)
@@ -85,11 +83,7 @@ def bounded_lines(file: IO[AnyStr], limit: int, ends: AnyStr) -> Iterator[tuple[
 
 
 def walk(root: Path) -> Iterator[Path]:
-    """Yield the files under a folder, sorted within each folder.
-
-    Hidden files and folders are passed over, and a workspace within the folder: a crawl must not read its own
-    journal. Symbolic links to folders elsewhere are yielded in place, after the files beside them; folders
-    that cannot be listed are yielded last.
+    """Yield the files under a folder, sorted, without hidden ones and the workspace; unlistable folders last.
     """
     home_root = os.path.realpath(home().root)
     real_root = os.path.realpath(root)
@@ -114,9 +108,7 @@ def is_folder(path: Path) -> bool:
 
 
 def fingerprint(path: Path) -> str:
-    """Digest where a path leads to, and names, sizes and times of the files that a reader looks at there. The
-    time of the last state change is included, so a replacement with equal size and date is noticed.
-    """
+    """Digest where a path leads to, and names, sizes and times of the files there."""
     if not path.exists():
         raise AssayError(f"there is no {path}")
     files = [path] if path.is_file() else list(walk(path))

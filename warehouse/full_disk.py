@@ -1,4 +1,4 @@
-"""A full disk, told as one whatever library has met it: some name neither the disk nor the reason."""
+"""A full disk, told as one whatever library has met it."""
 
 from __future__ import annotations
 

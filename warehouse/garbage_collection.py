@@ -1,9 +1,4 @@
-"""Removes what killed processes left in a workspace: temporary files and folders of abandoned builds.
-
-Each process holds a locked file in `<home>/working`, which names its machine. A free lock of this machine
-means that its process was killed; only then is the workspace searched. A free lock of another machine proves
-nothing: on a shared disk, the locks of other machines may not be visible.
-"""
+"""Removes what killed processes, told by free locks in `<home>/working`, left in a workspace."""
 
 from __future__ import annotations
 
@@ -45,9 +40,7 @@ def marked(home: Home) -> Iterator[int]:
 
 
 def _marks(folder: Path, mine: Path) -> tuple[dict[Path, int], set[int]]:
-    """Return the marks of killed processes with their numbers, and the numbers of those that live. Those of
-    other machines are taken to live; an unlocked mark is removed after a day.
-    """
+    """Return the marks of killed processes with their numbers, and the numbers of those that live."""
     dead: dict[Path, int] = {}
     alive = {os.getpid()}
     for path in folder.iterdir():
@@ -70,11 +63,7 @@ def _marks(folder: Path, mine: Path) -> tuple[dict[Path, int], set[int]]:
 
 
 def sweep(home: Home, dead: set[int], alive: set[int]) -> int:
-    """Remove what killed processes have left; return how many files and folders that were.
-
-    A temporary file goes when its process is ``dead``; when it is unknown and wrote nothing for QUIET
-    seconds; or after a day.
-    """
+    """Remove what killed processes have left; return how many files and folders that were."""
     removed = 0
     elsewhere = {home.models, home.dagster, home.crawls}
     for root, folders, names in os.walk(home.root):

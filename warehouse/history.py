@@ -1,6 +1,4 @@
-"""Which result each study had when: `<home>/history/<study>.jsonl`, a line for each change, which only grows.
-Lines name identities, so previous results can be opened while their artifacts exist.
-"""
+"""Which result each study had when: `<home>/history/<study>.jsonl`, a line for each change."""
 
 from __future__ import annotations
 

@@ -140,13 +140,10 @@ _STUDY = re.compile(r"[a-z0-9][a-z0-9_+-]{0,59}")  # as study files allow names
 
 @dataclass(frozen=True)
 class HumanScore:
-    """One row of `schemas.HUMAN_SCORES`: what an annotator said of an item by one criterion, once.
+    """One row of `schemas.HUMAN_SCORES`. A row is never changed: a correction, and taking a score back, are
+    later rows that are equal in SAME.
 
-    A row is never changed: a correction, and taking a score back, are later rows of the same
-    `(study, annotator, item_id, rubric, criterion, showing, cell, question_id)`.
-
-    score_id: of this row alone; a row whose id is there already is not added again
-    status: `ok` with a value; `withdrawn`: an earlier row is taken back; `skipped`: the annotator cannot say
+    status: `withdrawn`: an earlier row is taken back; `skipped`: the annotator cannot say
     cell, question_id: key of the one cell that the score is of; None: of all cells with this item
     showing: 1: the first time that the item was shown, 2: a hidden repeat
     """
@@ -236,9 +233,7 @@ class HumanScores:
         return self.snapshot(study).digest
 
     def read(self, study: str, upto: ScoreSnapshot | None = None) -> Records:
-        """Read the records of a study, as they were when a snapshot was taken, or are now. A row that stands
-        twice, in a copy of a file say, is read once.
-        """
+        """Read the records of a study, as they were when a snapshot was taken, or are now."""
         found = Records([], [])
         seen: dict[tuple[str, str], Row] = {}
         for path in self._files(study) if upto is None else sorted(upto.sizes):

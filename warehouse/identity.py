@@ -36,7 +36,7 @@ def digest_canonical(text: str) -> str:
 
 
 def digest_strings(parts: Iterable[str]) -> str:
-    """Digest many strings in their order without holding them; no two lists collide, by their lengths.
+    """Digest many strings in their order without holding them.
 
     >>> digest_strings(["ab", "c"]) == digest_strings(["a", "bc"])
     False

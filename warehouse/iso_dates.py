@@ -21,9 +21,6 @@ _CLOSING_LENGTH = 40
 def nodes_in(text: str, *through: str) -> list[Node]:
     """Return the nodes of one block, lists and what stands below the keys ``through`` unfolded.
 
-    A block may hold control characters, a trailing comma or comment marks around it; one that is broken
-    beyond that has no nodes.
-
     >>> [node["@type"] for node in nodes_in('{"@type": "Web", "@graph": [{"@type": "Article"},]};', "@graph")]
     ['Web', 'Article']
     """

@@ -1,6 +1,4 @@
-"""Appends lines to files that several processes write to. Each line is a JSON object with an id; one that is
-there is not added again, and torn lines are passed over.
-"""
+"""Appends lines (JSON objects with an id) to files that several processes write to."""
 
 from __future__ import annotations
 
@@ -27,11 +25,7 @@ Object = dict[str, Any]
 
 
 class JournalLine(NamedTuple):
-    """A line of a journal.
-
-    number: from 1
-    record: None where it is no JSON object
-    """
+    """A line of a journal, from 1; ``record``: None where it is no JSON object."""
 
     number: int
     record: Object | None
@@ -74,10 +68,7 @@ def _object(line: bytes) -> Object | None:
 def append(
     path: Path, records: Iterable[Mapping[str, Any]], key: str, is_there: Callable[[Object], bool]
 ) -> int:
-    """Add the records whose id is not there yet, by one write; return how many were added. They are on disk,
-    or none is. In a remote workspace a failed upload follows with the next records. Raises LockedError:
-    another process held the file for a minute.
-    """
+    """Add the records whose id is new, by one write; return how many. Raises LockedError after a minute."""
     with _turn, _opened(path) as (handle, locked):
         known = _ids(path, handle, key, is_there)
         new = {str(one[key]): one for one in records if one[key] not in known}

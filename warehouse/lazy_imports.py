@@ -14,10 +14,7 @@ _loading: set[str] = set()
 
 
 class _LazyModule(ModuleType):
-    """A module that is executed where an attribute of it is missed.
-
-    `importlib.util.LazyLoader` would execute it at the second `import`, which asks for `__spec__`.
-    """
+    """A module that is executed for an attribute; `importlib.util.LazyLoader` acts on `import`."""
 
     def __getattr__(self, name: str) -> Any:
         spec: Any = self.__spec__
@@ -41,10 +38,7 @@ def _execute(module: ModuleType) -> None:
 
 
 class _Parts:
-    """Finder that executes a lazy package before a part of it is imported.
-
-    The package may import that part itself: it must not be executed a second time.
-    """
+    """Finder that executes a lazy package before a part of it is imported, which it may import itself."""
 
     @staticmethod
     def find_spec(name: str, _path: object = None, _target: object = None) -> ModuleSpec | None:
@@ -74,10 +68,7 @@ class _Imported:
 
 
 def import_lazily(*packages: str) -> None:
-    """Let `import NAME` of these do nothing yet; to be called while one thread runs.
-
-    A part (`package.part`) follows its package.
-    """
+    """Let `import NAME` of these do nothing yet; to be called while one thread runs."""
     if _Parts not in sys.meta_path:
         sys.meta_path.insert(0, _Parts)
     for name in packages:

@@ -17,9 +17,7 @@ def try_lock(handle: int) -> bool | None:
 
 
 def try_lock_byte(handle: int, at: int) -> bool | None:
-    """Try to lock one byte of an open file; None where there are no locks. The lock is the process's, given
-    back by `unlock_byte` or when any handle of the file is closed.
-    """
+    """Try to lock one byte of an open file; None without locks. Any close of the file gives it back."""
     try:
         fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, at)
     except (BlockingIOError, PermissionError):

@@ -1,8 +1,4 @@
-"""Packs: files that hold many small bodies, each found by its SHA-256.
-
-A pack is a row of blocks; a block is a head with SHA-256 and length of each body, then the bodies, compressed
-together. Blocks are added whole; a torn one, or one whose head is damaged, is passed over.
-"""
+"""Packs: files of blocks of many small bodies, each found by its SHA-256; damaged blocks are passed over."""
 
 from __future__ import annotations
 

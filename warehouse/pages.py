@@ -102,9 +102,7 @@ def become(home: Home, source: str, origin: str) -> None:
 
 
 def manifest_digest(manifest: pl.DataFrame) -> str:
-    """Return the data version of a source's pages: a digest of URL, media type, body and fields of each page
-    that is not gone. Row order, fetch times and validators do not count.
-    """
+    """Digest URL, media type, body and fields of each page that is not gone; fetch times do not count."""
     served = manifest.filter(pl.col("gone_at").is_null())
     rows = served.select("url", "content_type", "sha256", "fields").sort("url").rows()
     return digest_strings(
@@ -145,9 +143,7 @@ def bring_bodies(home: Home, manifest: pl.DataFrame) -> None:
 
 
 def write_body(home: Home, body: bytes, scratch: Path | None = None) -> str:
-    """Store ``body`` once per content and return its SHA-256; a damaged file is replaced. There is no fsync:
-    a torn body is noticed when it is read, and written again by the next crawl.
-    """
+    """Store ``body`` once per content and return its SHA-256. Without fsync: reading notices a torn body."""
     sha256 = sha256_bytes(body)
     path = home.body(sha256)
     if path.exists() and _unpacked(path.read_bytes()) == body:
@@ -206,9 +202,7 @@ def _unpacked(data: bytes) -> bytes | None:
 
 
 def read_crawls(home: Home, source: str, known: Collection[str] = frozenset()) -> pl.DataFrame:
-    """Return one row a crawl of a source (`schemas.CRAWLS`), oldest first, but for those of ``known`` ids. A
-    record that cannot be read is put aside, with a warning: it only tells of a crawl, and stops none.
-    """
+    """Return one row a crawl (`schemas.CRAWLS`), oldest first, but for ``known`` ids."""
     from rag_assay.warehouse.schemas import CRAWLS
 
     rows = []
@@ -273,10 +267,9 @@ _LIKELY = [
 def decode(body: bytes, content_type: str | None = None) -> tuple[str, str]:
     """Return the text of ``body`` and the Python codec that it was read with.
 
-    Tried in this order, each strictly: a byte order mark, the charset of the Content-Type header, the one
-    that the page declares, UTF-8, and at last detection. A single-byte charset accepts nearly any bytes, so
-    it loses to UTF-8 where the bytes are valid UTF-8 beyond ASCII. Text that is UTF-8 but for a few broken
-    bytes stays so, with U+FFFD for these.
+    Tried, each strictly: a byte order mark, the charset of the Content-Type header, the one that the page
+    declares, UTF-8, detection. A single-byte charset loses to UTF-8 where the bytes are valid UTF-8 beyond
+    ASCII.
 
     >>> decode("Fußball".encode("utf-8"), "text/html; charset=iso-8859-1")
     ('Fußball', 'utf-8')

@@ -61,9 +61,7 @@ def conform_rows(rows: pl.DataFrame, schema: Mapping[str, pl.DataType | type[pl.
 
 
 def frame(rows: list[dict[str, object]], schema: dict[str, pl.DataType | type[pl.DataType]]) -> pl.DataFrame:
-    """Make a frame of ``rows`` with exactly the columns and types of ``schema``. At any depth, whole numbers
-    become floats where needed and lone surrogates question marks.
-    """
+    """Make a frame with exactly the columns and types of ``schema``; lone surrogates become `?`."""
     try:
         return pl.DataFrame(rows, schema=schema, orient="row")
     except (TypeError, UnicodeEncodeError):

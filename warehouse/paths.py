@@ -1,6 +1,4 @@
-"""Paths of everything that is stored, all below the workspace: `ASSAY_HOME`, default `var` of the project. A
-workspace at a URL has a scratch folder: `ASSAY_SCRATCH`, or one below the user's cache.
-"""
+"""Paths of everything that is stored, below the workspace: `ASSAY_HOME`, default `var` of the project."""
 
 from __future__ import annotations
 
@@ -136,12 +134,10 @@ class Home:
 
     @property
     def people(self) -> Path:
-        """What people did for studies, a folder a study: scores, queues. Nothing can make it again."""
         return self.root / "people"
 
     @property
     def chats(self) -> Path:
-        """Conversations with corpora, a folder a study, a file each; they cannot be rebuilt."""
         return self.root / "chats"
 
     def history(self, study: str) -> Path:

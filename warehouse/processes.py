@@ -1,6 +1,4 @@
-"""Whether a process that is named in a file still runs; on another machine only if the shared file system has
-locks.
-"""
+"""Whether a process that is named in a file still runs."""
 
 from __future__ import annotations
 
@@ -35,8 +33,8 @@ def machine_mark() -> str:
 
 
 def machine_class() -> str:
-    """Return the class of this machine, within which seconds can be compared. `ASSAY_MACHINE_CLASS` names it;
-    unless set, it is the processor's model and how many of its cores this process may use.
+    """Return the class of this machine, within which seconds can be compared: `ASSAY_MACHINE_CLASS`, or the
+    processor's model and how many of its cores this process may use.
     """
     named = " ".join(os.environ.get(CLASS, "").split())
     return (named or f"{_model()} x {_cores()}")[:LONGEST]
@@ -99,9 +97,7 @@ def runs(process: int) -> bool:
 
 
 def this_process(home: Home) -> str:
-    """Return the name of this process in the files of a workspace; it is taken when first asked for. A file
-    of that name is locked until the process ends, whatever ends it.
-    """
+    """Return the name of this process in a workspace; a file of that name is locked until it ends."""
     folder = _folder(home)
     with _lock:
         if folder not in _own:
@@ -114,9 +110,7 @@ def this_process(home: Home) -> str:
 
 
 def is_running(home: Home, name: str, at: datetime) -> bool:
-    """Return whether the process of a name still runs: its file is there and locked; without locks its number
-    tells. One of another machine with no visible lock counts as running for `ELSEWHERE` seconds.
-    """
+    """Return whether a process still runs: its file is locked; elsewhere, within `ELSEWHERE` s."""
     folder = _folder(home)
     if folder in _own and _own[folder][0] == name:
         return True

@@ -17,11 +17,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 
 class Strict(BaseModel):
-    """A part of a study file: unknown keys are refused, values are not changed afterwards.
-
-    `true` is no number and 1 no truth value, though pydantic would take the one for the other. Numbers in
-    quotes are numbers: `${NAME}` gives text, and so does YAML for 1e-3.
-    """
+    """A part of a study file: unknown keys are refused; `true` is no number and 1 no truth value."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 

@@ -1,12 +1,8 @@
-"""Registries: the kinds of one sort of part by their names, our own and those of other installed packages.
-
-Another package adds a kind by an entry point whose group is `rag_assay.` and the group of the registry, as in
+"""Registries: the kinds of one sort of part by their names. Another package adds a kind by an entry point,
+which is imported when it is first asked for by its name:
 
     [project.entry-points."rag_assay.retrievers"]
     by_colour = "acme_parts.by_colour:ByColour"
-
-It is imported when it is first asked for by its name, so that a package that no study names costs nothing and
-breaks nothing.
 """
 
 from __future__ import annotations
@@ -30,12 +26,11 @@ class BrokenComponentError(InputError):
 
 
 class Registry(Mapping[str, type[Kind]], Generic[Kind]):
-    """The kinds of one sort of part, by the names that studies use: our own first, in the order of adding.
-
-    A name that is our own is never another package's: studies mean by it what they always have.
+    """The kinds of one sort of part, by the names that studies use. A name of our own is never another
+    package's.
 
     group: what they are together, as in `retrievers`
-    base: the class that each of them derives from; as `module:class` where it is imported only when needed
+    base: the class that each of them derives from, or `module:class`
     called: the attribute in which a kind carries its name
     """
 

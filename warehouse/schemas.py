@@ -1,6 +1,4 @@
-"""The schemas of stored tables (column -> polars type), as `schemas.yaml` has them; beside them the statuses
-that they hold.
-"""
+"""The schemas of stored tables (column -> polars type), as `schemas.yaml` has them."""
 
 from __future__ import annotations
 

@@ -1,12 +1,9 @@
 """Segments of the vector cache: immutable files of vectors, sorted by the SHA-256 of their texts.
 
-A segment is a header (`HEADER`), the index (the first 64 bits of each SHA-256, rising, and the tokens of each
-text), then one record of fixed size a text: its SHA-256, its vector, and a CRC-32 of both. Any one vector is
-read alone, wherever it lies. Header and index have a CRC-32 too. All of these begin with that of the
-embedder's revision, so that a file of another revision, or of another layout, is no segment.
-
-The name tells what a listing must know: `SHARD.ORDER.ROWS.vectors`. The shard is the leading hex digits that
-all texts of the segment share (`all`: none); the order rises with time.
+A segment is a header (`HEADER`), the index (the first 64 bits of each SHA-256, rising, and the tokens of
+each text), then one record of fixed size a text: its SHA-256, its vector, and a CRC-32 of both. The
+checksums begin with that of the embedder's revision. The name is `SHARD.ORDER.ROWS.vectors`: the leading
+hex digits that all texts share (`all`: none); the order rises with time.
 """
 
 from __future__ import annotations
@@ -97,11 +94,7 @@ def bounds(shard: str) -> tuple[np.uint64, np.uint64]:
 
 
 class VectorRows(NamedTuple):
-    """Texts with their vectors, in one order.
-
-    digests: shape (texts, 32); vectors: shape (texts, dimensions); tokens: shape (texts,), UNKNOWN where not
-    counted
-    """
+    """Texts with their vectors, in one order; shapes (texts, 32), (texts, dimensions), (texts,)."""
 
     digests: Digests
     vectors: Matrix
@@ -152,9 +145,7 @@ def write(folder: Path, shard: str, rows: VectorRows, seed: int) -> str:
 
 @dataclass(frozen=True)
 class VectorSegment:
-    """The index of a segment, 12 bytes a text: ``keys``, the first 64 bits of each SHA-256, rising, and
-    ``tokens``. Vectors, of ``width`` numbers, are read when wanted.
-    """
+    """The index of a segment, 12 bytes a text. Vectors, of ``width`` numbers, are read when wanted."""
 
     path: Path
     keys: Keys

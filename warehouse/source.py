@@ -192,9 +192,7 @@ class Source(Strict):
 
     @property
     def origin(self) -> str:
-        """Digest of what the source is: kind, start or content root (links followed), what is read. Scope
-        (`domains`, `allow`, `deny`) and limits do not count.
-        """
+        """Digest of what the source is; scope (`domains`, `allow`, `deny`) and limits do not count."""
         settings = self.model_dump(mode="json", include=_ORIGIN)
         is_local = self.path and not is_url(self.path)
         root = Path(self.path or "").expanduser().resolve() if is_local else self.path

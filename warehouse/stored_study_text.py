@@ -16,9 +16,7 @@ _NOT_OF_RESULTS = ("alerts",)
 
 
 def stored_study_text(text: str) -> str:
-    """Return a study file's text to read the study again, or "" where a secret could be in it: without
-    comments, `alerts` and credentials of `api_base`; variables that name files are replaced.
-    """
+    """Return a study file's text without comments, `alerts` and credentials; "" if it may hold a secret."""
     with suppress(_SecretError, InputError):
         stored = rewrite(text, _scalar, _NOT_OF_RESULTS)
         return "" if secrets_in(stored) else stored

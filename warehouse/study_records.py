@@ -1,8 +1,4 @@
-"""What the last run of each study had: `<home>/current/<study>.json`, a file a study or slice.
-
-keys: of each stage whose rows are in DuckDB, which the `current_*` views show
-finished: study file and artifacts of the last run that reached its leaderboard
-"""
+"""What the last run of each study had: `<home>/current/<study>.json`, a file a study or slice."""
 
 from __future__ import annotations
 
@@ -31,9 +27,7 @@ Pins = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """A result as it was run: stage -> key -> identity, and the study file's text (empty where it could hold
-    a secret).
-    """
+    """A result as it was run: stage -> key -> identity, and the study file's text."""
 
     artifacts: Pins
     text: str = ""
@@ -137,9 +131,7 @@ class PinnedArtifacts(StillArtifacts):
 
 
 def pinned_artifacts(home: Home, study: str) -> PinnedArtifacts:
-    """Return the store of a study's finished run; the current artifacts where none is recorded. A leaderboard
-    that was built since then, outside of a run of the study, is the newer result: nothing is pinned then.
-    """
+    """Return the store of a study's finished run, or of now where a leaderboard was built since then."""
     record = read_study_record(home, study)
     pins = record.finished.artifacts if record and record.finished else {}
     store = PinnedArtifacts(home, pins)

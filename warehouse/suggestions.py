@@ -11,8 +11,7 @@ LIKE = 0.7  # how alike two names must be (0 to 1) for one to be offered in plac
 
 
 def near_names(name: str, known: Iterable[str], most: int = 1, like: float = LIKE) -> list[str]:
-    """Return the known names that one was probably meant for, the likeliest first; case does not count, and
-    swapped letters are likelier than others.
+    """Return the known names that one was probably meant for, the likeliest first; case does not count.
 
     >>> near_names("NDGC", ["ndcg", "recall"]), near_names("redaer", ["reader", "render"])
     (['ndcg'], ['reader'])

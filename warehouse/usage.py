@@ -1,6 +1,4 @@
-"""Usage of a corpus: the panels of the page Monitor and of `assay usage`. `usage.sql` alone defines what is
-counted.
-"""
+"""Usage of a corpus: the panels of the page Monitor and of `assay usage`, which `usage.sql` defines."""
 
 from __future__ import annotations
 
@@ -25,12 +23,7 @@ MOST = 500  # rows of a list that a page shows; a file has all of them
 
 @dataclass(frozen=True)
 class UsageFilter:
-    """Which rows are counted.
-
-    since, until: days, both included
-    demo: demo data in place of real use
-    time_zone: by which a day begins, as in Europe/Berlin
-    """
+    """Which rows are counted; days are included and begin by the time zone; ``demo`` replaces real use."""
 
     study: str | None = None
     cell: str | None = None
@@ -41,18 +34,13 @@ class UsageFilter:
 
 
 class Panel(NamedTuple):
-    """A table of the page.
-
-    sql: its query, with the filters that it takes as parameters
-    is_list: its rows are single questions or documents, of which a page shows the first
-    """
+    """A table of the page: its query, and whether its rows are single questions or documents (`is_list`)."""
 
     sql: str
     is_list: bool
 
     @property
     def view(self) -> str:
-        """The view that it reads."""
         return re.findall(r"FROM (usage_\w+)", self.sql)[0]
 
 
@@ -74,12 +62,7 @@ PANELS: Mapping[str, Panel] = _panels()
 
 @dataclass(frozen=True)
 class UsageChoices:
-    """What can be filtered by.
-
-    cells: (study, cell) of those that answered
-    first, last: days on which people asked; None: no questions yet
-    questions, demo_questions: that people asked, and that demo data has
-    """
+    """What can be filtered by: (study, cell) of those that answered, the days and numbers of questions."""
 
     studies: tuple[str, ...] = ()
     cells: tuple[tuple[str, str], ...] = ()

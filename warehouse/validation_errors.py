@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 
 class Finding(NamedTuple):
-    """A mistake before its line is known: its place in the file's data, pydantic's error name or our own, and
-    a text.
-    """
+    """A mistake before its line is known."""
 
     place: Place
     code: str

@@ -1,8 +1,7 @@
 """The vector cache: a text is embedded once for each embedder revision.
 
-One folder a revision, of immutable segments (`warehouse/segments.py`), so that processes may add and read at
-once. New segments are of the shard `all`; small ones are joined, and a shard of FULL vectors is divided by
-the next hex digit of the texts' SHA-256.
+One folder a revision, of immutable segments, so that processes may add and read at once. Small ones are
+joined; a shard of FULL vectors is divided by the next hex digit of the texts' SHA-256.
 """
 
 from __future__ import annotations
@@ -109,9 +108,7 @@ DEEPEST = 8  # digits: what goes beyond holds 70 billion texts, or the same ones
 
 
 class CachedVectors(NamedTuple):
-    """What the cache holds of some texts: vectors, float32, shape (texts, dimensions) or (texts, 0) if all
-    lack one; known: bool, shape (texts,).
-    """
+    """Vectors of texts: float32, shape (texts, dimensions) or (texts, 0); which are known: shape (texts,)."""
 
     vectors: Matrix
     known: npt.NDArray[np.bool_]
@@ -123,9 +120,7 @@ _Read = Callable[[VectorSegment, Places, Places], Mask]
 
 
 class VectorCache:
-    """Vectors of one embedder revision, by the SHA-256 of the embedded text. One object serves one thread.
-    ``revision``: digest of all that changes a vector.
-    """
+    """Vectors of one embedder ``revision``, by the SHA-256 of the embedded text. Not thread-safe."""
 
     def __init__(self, home: Home, revision: str) -> None:
         self.folder = home.cache("vectors") / revision

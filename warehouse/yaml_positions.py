@@ -29,7 +29,7 @@ _COLLECTIONS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 class MarkedYaml:
     """A parsed YAML file.
 
-    data: plain dicts, lists and scalars, `${NAME}` replaced from the environment, and `$${NAME}` by `${NAME}`
+    data: plain dicts, lists and scalars, `${NAME}` replaced from the environment
     lines: path of keys and list positions -> line, from 1
     unset: environment variables that are named and not set, once for each place
     """
@@ -52,10 +52,7 @@ class MarkedYaml:
 
 
 class FromEnvironment(str):
-    """A text of a file in which environment variables were replaced.
-
-    values: of these variables
-    """
+    """A text of a file in which environment variables, of these ``values``, were replaced."""
 
     __slots__ = ("values",)
     values: tuple[str, ...]
@@ -66,11 +63,7 @@ for _dumper in (yaml.SafeDumper, yaml.Dumper):
 
 
 class _Loader(Composer, CParser, SafeConstructor, Resolver):
-    """Safe loading that leaves dates as text: they are checked where they are used.
-
-    libyaml reads, many times faster than Python does; nodes are put together here, so that a file which is
-    nested too deeply, or has too many of them, is refused at once.
-    """
+    """Safe loading by libyaml that leaves dates as text and refuses what is too deep or large."""
 
     def __init__(self, text: str) -> None:
         CParser.__init__(self, text)
@@ -154,11 +147,7 @@ def with_paths(text: str) -> str:
 
 
 def rewrite(text: str, change: Callable[[Place, str], str], drop: Collection[str] = ()) -> str:
-    """Return a YAML file's text with its scalars changed; comments and anchor names are lost.
-
-    change: called with the place of each scalar and its text; a mapping's keys have the place of the mapping
-        and must not be changed
-    """
+    """Return a YAML file's text with its scalars changed by ``change(place, text)``, but for keys."""
     load(Path("text"), text)  # refuses what is nested endlessly, too
     loader = _Loader(text)
     root = loader.get_single_node()

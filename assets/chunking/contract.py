@@ -32,9 +32,7 @@ class ChunkerInput(NamedTuple):
 
 
 class Tools(NamedTuple):
-    """What a chunker may use: a tokenizer; ``embed``: texts -> unit vectors, float32, shape (texts,
-    dimensions), set where the chunker names an `embedding_model`.
-    """
+    """What a chunker may use; ``embed``: texts -> unit vectors, float32, shape (texts, dimensions)."""
 
     tokenizer: Tokenizer
     embed: Callable[[Sequence[str]], npt.NDArray[np.float32]] | None = None
@@ -61,10 +59,8 @@ class Chunker(Component):
     The contract: offsets are exact; the union of the spans covers the text, white space aside; no span is
     longer than the recipe's limit; spans come in reading order, none inside its neighbour, and only white
     space lies between them; a context holds its span; the same text gives the same spans in every process;
-    any Unicode text passes.
-
-    A parameter `size` counts tokens of the text alone, as windows are named in papers; a `limit` counts all
-    that the embedder reads: the prefix and the model's special tokens too.
+    any Unicode text passes. A `size` counts tokens of the text alone; a `limit` counts all that the embedder
+    reads: the prefix and the model's special tokens too.
     """
 
     @property

@@ -34,9 +34,7 @@ def naming_damage(path: Path) -> Iterator[None]:
 
 
 def facts_of(document: dict[str, Any], n_chunks: int, start: int, ordinal: int, text: str) -> dict[str, Any]:
-    """Return the columns of `schemas.CHUNKS` that describe a chunk of a document (a row of
-    `schemas.DOCUMENTS` with `page_starts`) beside its place and text.
-    """
+    """Return the columns of `schemas.CHUNKS` that describe a chunk beside its place and text."""
     keywords = document.get("keywords") or []
     shared = {name: document.get(name) for name in ("title", "url", "published_at", "language")}
     tags = tags_in(text, keywords)
@@ -110,9 +108,7 @@ class Earlier:
         self._groups = [_bounds(self._footer.row_group(n)) for n in range(self._footer.num_row_groups)]
 
     def of(self, documents: pl.DataFrame) -> pl.DataFrame:
-        """Return the chunks of those documents that are in the same version. Only the row groups in which
-        they lie are read.
-        """
+        """Return the chunks of those documents that are in the same version."""
         if not len(documents):
             return pl.DataFrame(schema=CHUNKS)
         first, last = str(documents["doc_id"].min()), str(documents["doc_id"].max())

@@ -1,6 +1,4 @@
-"""Recursive splitting: at paragraphs where they fit, else at lines, else at spaces, else anywhere. Reproduces
-LangChain's `RecursiveCharacterTextSplitter` (separators kept at the start), with exact offsets.
-"""
+"""Recursive splitting at paragraphs, lines, spaces or anywhere, as LangChain does it."""
 
 from __future__ import annotations
 

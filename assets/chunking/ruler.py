@@ -77,9 +77,7 @@ Place = tuple[int, int]
 
 
 def fit_chunks(cut: Callable[[int], list[ChunkSpan]], size: int, tokenizer: Tokenizer) -> list[ChunkSpan]:
-    """Return ``cut(size)``, or where the tokenizer is not `steady`, the cut for the largest room whose chunks
-    all have at most ``size`` tokens; the room is lowered by steps that double.
-    """
+    """Return ``cut(size)``, or if the tokenizer is not `steady`, for the largest room whose chunks fit."""
     spans = cut(size)
     room = size
     step = 0
@@ -101,8 +99,7 @@ def longest(spans: Sequence[ChunkSpan]) -> int:
 class Ruler:
     """The tokens of one text, by its words; exact with a steady tokenizer, else estimates.
 
-    words: those over ``limit`` tokens are cut into pieces that count as ``full``, so that each is packed
-        alone
+    words: those over ``limit`` tokens are cut into pieces that count as ``full``
     sums: tokens before each word, and in total, shape (words + 1,)
     """
 
@@ -151,9 +148,7 @@ def _sums(words: Words) -> Ints:
 
 
 def _with_their_marks(text: str, words: Words) -> Words:
-    """Let a word that begins among combining marks begin with the first of them. Tokenizers reorder marks, so
-    their offsets differ from the text's there.
-    """
+    """Let a word begin with the first of its combining marks, which tokenizers reorder."""
     marks = set() if text.isascii() else {sign for sign in set(text) if combining(sign)}
     if not marks:
         return words

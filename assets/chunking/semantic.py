@@ -119,9 +119,7 @@ def sentence_groups(units: Units, buffer: int) -> list[str]:
 
 
 def neighbour_distances(vectors: npt.NDArray[np.float32]) -> Floats:
-    """Return 1 - cosine of each unit vector and the next one, shape (vectors - 1,). Rounded, so that
-    breakpoints do not depend on the batch in which a text was embedded.
-    """
+    """Return 1 - cosine of each unit vector and the next, shape (vectors - 1,), rounded."""
     cosines = np.einsum("ij,ij->i", vectors[:-1].astype(np.float64), vectors[1:].astype(np.float64))
     return np.round(1 - cosines, 5)
 

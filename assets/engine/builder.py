@@ -40,8 +40,8 @@ class _DamagedError(AssayError):
 
 
 def build_key(stage: Stage, key: str, work: BuildContext, *, again: bool = False) -> KeyOutcome:
-    """Bring one key up to date; failures inside a build are returned, not raised. Inputs are read and checked
-    once per run; one process at a time builds a key. ``again``: build it even if nothing changed.
+    """Bring one key up to date; failures inside a build are returned, not raised. One process at a time
+    builds a key. ``again``: build it even if nothing changed.
     """
     begin = time.perf_counter()
     store = work.store
@@ -122,9 +122,7 @@ def _refuse_damaged(stage: Stage, key: str, work: BuildContext) -> None:
 def _earlier(
     stage: Stage, key: str, identity: str, folder: Path, work: BuildContext
 ) -> tuple[Artifact | None, Artifact | None]:
-    """Return the artifact that is built again, and the one whose good files the build begins with: paid work
-    is not paid again. A damaged artifact is set aside.
-    """
+    """Return the artifact that is built again, and the one whose good files the build begins with."""
     store = work.store
     before = store.current(stage.name, key)
     found = work.damage(before) if before else None
@@ -161,9 +159,7 @@ def _artifact(stage: Stage, key: str, identity: str, built: BuildResult, store: 
 
 
 def _is_still_there(known: Artifact, stage: Stage, key: str, store: ArtifactStore) -> bool:
-    """Return whether an artifact still stands for what would be read now. Each crawl changes a source's pages
-    in place, so an earlier crawl cannot be reused after another one.
-    """
+    """Return whether an artifact still stands for what would be read now; crawls change pages in place."""
     current = stage.fresh(key, store) if stage.in_place else known
     return current is not None and current.identity == known.identity
 
@@ -176,9 +172,7 @@ def checks_of(artifact: Artifact) -> tuple[Check, ...]:
 
 
 def build_keys(stage: Stage, keys: Sequence[str], work: BuildContext) -> Generator[KeyOutcome, None, None]:
-    """Bring keys up to date, each committed by itself; yield outcomes as they come. While some wait for
-    servers, others are built; only one computes at a time.
-    """
+    """Bring keys up to date, each committed by itself; yield outcomes as they come."""
     work.progress(stage.name, 0, len(keys))
     outcomes = run_cooperatively(lambda key: build_key(stage, key, work), keys, stage.waits_for_servers, ROOM)
     for number, outcome in enumerate(outcomes, 1):

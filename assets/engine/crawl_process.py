@@ -23,10 +23,8 @@ MAX_LINES = 20  # lines that a crawl may say on stderr; the rest is in its log
 
 
 def run_crawler(name: str, source: Source, work: BuildContext) -> dict[str, Any]:
-    """Crawl a source in a child process; return the row of its crawl (`schemas.CRAWLS`).
-
-    Raises:
-        AssayError: the crawl failed; the message has the reason or the path of the log.
+    """Crawl a source in a child process; return the row of its crawl (`schemas.CRAWLS`). Raises AssayError:
+    the crawl failed; the message has the reason or the path of the log.
     """
     import dagster as dg
 
@@ -76,8 +74,8 @@ def _teller(name: str, lines: deque[str], work: BuildContext) -> Callable[[str],
 
 
 def _run(command: list[str], environment: dict[str, str], tell: Callable[[str], None]) -> int:
-    """Run a crawler to its end and return its exit code; an interruption is passed on once: it has a session
-    of its own, for Scrapy takes a second Ctrl-C as a request to stop at once.
+    """Run a crawler to its end and return its exit code. It has a session of its own, for Scrapy takes a
+    second Ctrl-C as a request to stop at once.
     """
     with lifeline() as end:
         process = subprocess.Popen(

@@ -22,11 +22,8 @@ def at_most(
     severe: bool = False,
     numbers: Mapping[str, object] | None = None,
 ) -> Check:
-    """Return a check that fails if more than a share of rows have a fault.
-
-    share: 0 to 1; found: a name for each faulty row; of: number of rows
-    what: what is counted and its fault, as it continues "2 of 9"
-    numbers: further metadata of the check
+    """Return a check that fails if more than a share (0 to 1) of rows have a fault. ``what`` continues "2
+    of 9".
 
     >>> at_most("whole", 0.5, ["b: gone", "c: gone"], 3, "pages are gone").sentence
     'the check `whole` fails: 2 of 3 pages are gone, first b: gone'

@@ -1,8 +1,4 @@
-"""A stage of the pipeline: partition keys, what each needs, and how one is built.
-
-A key is up to date when its artifact was built from the current recipe, code version and upstream data
-versions. Each key is committed by itself; one that fails is recorded while the others go on.
-"""
+"""A stage of the pipeline: partition keys, what each needs, and how one is built."""
 
 from __future__ import annotations
 
@@ -42,8 +38,7 @@ class PartitionRef(NamedTuple):
 class Check:
     """The outcome of an asset check on one partition.
 
-    severe: an error, else a warning
-    blocking: nothing is built from the key while it fails
+    severe: an error, else a warning; blocking: nothing is built from the key while it fails
     """
 
     name: str
@@ -77,7 +72,7 @@ class BuildResult:
 
     data_version: digest of the content, times and latencies left out; measured: digest of those
     complete: False if rows failed in a way that the next run may fix
-    machines: classes of the machines that measured (`warehouse.machine.machine_class`)
+    machines: classes of the machines that measured
     keeps: it kept rows of an earlier, incomplete build
     """
 
@@ -91,9 +86,7 @@ class BuildResult:
 
 
 class Resource:
-    """Shared by the partitions of a run, made from its `BuildContext` and closed with it. It owns what is
-    opened or loaded once: files, models, servers.
-    """
+    """Shared by the partitions of a run, and closed with it: files, models, servers."""
 
     def __init__(self, work: BuildContext) -> None:
         self.work = work
@@ -156,9 +149,7 @@ class BuildContext:
 
 
 def of_key(identity: str, key: str) -> str:
-    """Return the identity under which a key builds what another key of the same inputs left unfinished. The
-    failures stay with the other key.
-    """
+    """Return the identity under which a key builds what another key of the same inputs left unfinished."""
     return digest([identity, key])
 
 
@@ -219,14 +210,13 @@ class Stage(ABC):
 
     @abstractmethod
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
-        """Build one key: write its files into ``folder``, which no other process uses.
-
-        The folder is empty but for the undamaged files of an incomplete or damaged artifact of the same
-        identity and, if the stage `resumes`, for what a killed build left, which is unchecked.
+        """Build one key: write its files into ``folder``, which no other process uses. It is empty but for
+        undamaged files of an incomplete artifact of the same identity and, if the stage `resumes`, what a
+        killed build left.
         """
 
     def spends(self, key: str) -> bool:
-        """Return whether building a key may cost money: it calls a model that is not on this machine."""
+        """Return whether building a key may cost money."""
         return False
 
     def table_path(self, artifact: Artifact, store: ArtifactStore) -> Path:
@@ -235,7 +225,6 @@ class Stage(ABC):
         return store.folder(self.name, artifact.identity) / self.table.file
 
     def links(self, key: str, home: Home) -> dict[str, Path]:
-        """Return files of a key that are shown to users, by title."""
         return {}
 
     def pool(self) -> str | None:
@@ -279,9 +268,7 @@ class Stage(ABC):
         return artifact
 
     def cache_key_of(self, artifact: Artifact) -> list[str]:
-        """Return the part of an input's identity that this stage's result depends on. Default: its content. A
-        stage that stores or passes on measurements includes more.
-        """
+        """Return the part of an input's identity that this stage depends on. Default: its content."""
         return [artifact.stage, artifact.data_version]
 
     def on_committed(self, keys: Sequence[str], work: BuildContext) -> None:  # noqa: B027 -- most stages note nothing
@@ -303,12 +290,7 @@ class Stage(ABC):
 
 @dataclass(frozen=True)
 class KeyOutcome:
-    """How one key ended.
-
-    artifact: the current one; None: nothing could be stored
-    error: a sentence why the build failed
-    damaged: damaged inputs, to be built again first
-    """
+    """How one key ended. ``artifact``: the current one; ``damaged``: inputs to be built again first."""
 
     key: str
     artifact: Artifact | None
@@ -329,9 +311,7 @@ class KeyOutcome:
 
 
 def is_of_now(stage: Stage, key: str, store: ArtifactStore) -> bool:
-    """Return whether a key's artifact was built by its current recipes from current inputs. True also if
-    nothing is stored.
-    """
+    """Return whether a key was built by its current recipes from current inputs, or nothing is stored."""
     return is_by_recipe_of_now(stage, key, store) and is_of_contents_of_now(stage, key, store)
 
 
@@ -346,9 +326,7 @@ def is_by_recipe_of_now(stage: Stage, key: str, store: ArtifactStore) -> bool:
 
 
 def is_of_contents_of_now(stage: Stage, key: str, store: ArtifactStore) -> bool:
-    """Return whether a key was built from the current contents of its inputs; True if unknown. False if a
-    study has new questions, or if another study rebuilt what both share.
-    """
+    """Return whether a key was built from the current contents of its inputs; True if unknown."""
     artifact = store.current(stage.name, key)
     known = artifact.meta.get("made_of") if artifact else None
     try:

@@ -1,7 +1,4 @@
-"""What a run that a driver has submitted is to do, and what its worker says back: both are tags of the run.
-It carries digests of code and recipes, and is refused where the worker has others; it carries its part of the
-budgets, and notes what it spent.
-"""
+"""What a run that a driver has submitted is to do, and what its worker says back, as tags of the run."""
 
 from __future__ import annotations
 
@@ -32,9 +29,7 @@ class Submission:
     """What a submitted run is to do.
 
     code, recipes: digests of the driver's code and of the recipes of the keys
-    again: crawl again although nothing changed
-    share: share of each remaining budget that it may spend
-    spent: what had been spent on submission, by budget
+    share: share of each remaining budget that it may spend; spent: what had been spent before, by budget
 
     >>> there = Submission("c", "r", share=0.5, spent={'"news"': Amount(1.5, 10, 2)})
     >>> read_submission({SUBMITTED_TAG: there.tag()}) == there
@@ -69,9 +64,7 @@ def _amounts(found: Mapping[str, Sequence[float]]) -> dict[str, Amount]:
 
 @cache
 def current_code() -> str:
-    """Return the digest of all modules of rag_assay at the first call in this process. Workers call it when
-    they load the definitions, so it stays that of the code in memory.
-    """
+    """Return the digest of all modules of rag_assay at the first call in this process."""
     root = Path(__file__).parents[2]
     paths = sorted(path for package in root.glob("*/") for path in package.rglob("*.py"))
     return digest([[str(path.relative_to(root)), sha256_text(path.read_text("utf-8"))] for path in paths])

@@ -1,7 +1,4 @@
-"""What the UI shows of a stage's rows: how many, the first ones, their distributions.
-
-Everything here is computed when a key is recorded, from its Parquet file, and costs a few milliseconds.
-"""
+"""What the UI shows of a stage's rows: how many, the first ones, their distributions."""
 
 from __future__ import annotations
 
@@ -146,9 +143,7 @@ def distribution(title: str, column: str) -> Plot:
 
 @dataclass(frozen=True)
 class StageTable:
-    """The table that a stage stores of a key: file, columns of a preview, and its first rows (default: of the
-    file).
-    """
+    """The table that a stage stores of a key: file, columns of a preview, and its first rows."""
 
     file: str
     schema: Schema
@@ -185,9 +180,7 @@ def preview_table(table: StageTable, path: Path) -> TablePreview:
 
 
 def preview(rows: pl.DataFrame, of: int) -> str:
-    """Return rows as a Markdown table, and their total number; long texts are cut.
-
-    Cells may hold crawled text: nothing in them becomes markup.
+    """Return rows as a Markdown table, and their total number; nothing in crawled text becomes markup.
 
     >>> print(preview(pl.DataFrame({"text": ["a|b <img>"], "n": [1.25]}), 3))
     | text | n |

@@ -50,7 +50,7 @@ class IndexRecipe(Recipe):
     refine_factor: Refinement | None = None
 
     def kind(self, chunks: int) -> Kind:
-        """Return how so many chunks are searched; below 1,000 always exactly.
+        """Return how so many chunks are searched.
 
         >>> IndexRecipe().kind(49_999), IndexRecipe().kind(50_000), IndexRecipe(search="ivf_pq").kind(2_000)
         ('exact', 'hnsw', 'ivf_pq')
@@ -75,9 +75,7 @@ FACTS = "facts.json"
 
 @dataclass(frozen=True)
 class SearchParameters:
-    """How the table is searched by vectors: parameters of the approximate index (None: not used), and
-    recall@10 against exact search, in [0, 1].
-    """
+    """How the table is searched by vectors (None: not used), and recall@10, in [0, 1]."""
 
     kind: Kind = "exact"
     ef: int | None = None

@@ -33,10 +33,8 @@ _ISO = re.compile(
 
 
 def moment(text: str | None) -> datetime | None:
-    """Return the moment that an ISO 8601 date or time names, or None for what names none.
-
-    A partial date is its first day. The time zone is left out, not converted: an article of half past
-    midnight on 2 May is one of 2 May, wherever its readers are.
+    """Return the moment that an ISO 8601 date or time names. A partial date is its first day; the time zone
+    is left out, not converted.
 
     >>> moment("2019-05"), moment("2019-05-02T00:30:00+02:00"), moment("soon")
     (datetime.datetime(2019, 5, 1, 0, 0), datetime.datetime(2019, 5, 2, 0, 30), None)
@@ -61,9 +59,7 @@ BATCH = 4_096
 
 
 def schema_of(dimensions: int) -> Any:
-    """Return the Arrow schema of a table: COLUMNS as in `schemas.CHUNKS`; published_on, the (first) day of
-    published_at; row_hash, digest of the other columns; vector.
-    """
+    """Return the Arrow schema of a table: COLUMNS, published_on, row_hash and vector."""
     arrow = {
         pl.String: pa.string(),
         pl.Int64: pa.int64(),

@@ -1,8 +1,4 @@
-"""Builds an index: a LanceDB table (vectors, full text, filter columns), beside it postings and ordered rows.
-
-The folder is named by the identity, so a finished table never changes; a new one may begin as a clone.
-Readers open only the tag that `facts.json`, written last, names: never a half-written table.
-"""
+"""Builds an index: a LanceDB table, postings and ordered rows. Readers open the tag in `facts.json`."""
 
 from __future__ import annotations
 
@@ -97,10 +93,9 @@ def nearest(
 
 
 def tune_search(table: Table, rows: IndexRows, recipe: IndexRecipe) -> SearchParameters:
-    """Return the cheapest search parameters that reach the recall, or the best found, with their recall.
-
-    Recall@10 is averaged over 100 questions: stored vectors of length 1 with Gaussian noise of length 0.75,
-    so that the cosine to their chunk is near 0.8. A chunk as near as the tenth counts as found.
+    """Return the cheapest search parameters that reach the recall, or the best found, with their recall:
+    recall@10 over 100 stored vectors of length 1 with Gaussian noise of length 0.75. A chunk as near as the
+    tenth counts.
     """
     queries = sample(rows)
     tenth = _exact_tenth(queries, rows)
@@ -217,9 +212,7 @@ def build(
     previous: Path | None = None,
     note: Note = lambda _: None,
 ) -> IndexFacts:
-    """Write the index of ``rows`` into ``folder``; the table begins as a clone of ``previous`` if columns and
-    recipe are equal and few rows differ.
-    """
+    """Write the index of ``rows`` into ``folder``, from a clone of ``previous`` if few rows differ."""
     recipe = recipe or IndexRecipe()
     (folder / FACTS).unlink(missing_ok=True)  # from here on, until the end, the index is not whole
     shutil.rmtree(folder / "lancedb", ignore_errors=True)  # what an earlier, killed build left
@@ -255,9 +248,7 @@ def build(
 
 
 def open_table(folder: Path) -> Table:
-    """Open the finished table of an index for reading. Raises CorruptFileError: it is missing, damaged or was
-    never finished.
-    """
+    """Open the finished table of an index for reading. Raises CorruptFileError."""
     tag = read_facts(folder).tag
     try:
         table = _connect(folder)
@@ -355,9 +346,7 @@ def _index_words(folder: Path) -> None:
 def _index_vectors(
     table: Table, rows: IndexRows, recipe: IndexRecipe, before: SearchParameters | None
 ) -> SearchParameters:
-    """Update or build the vector index; return how it is searched. An updated one is kept while it reaches
-    RECALL.
-    """
+    """Update or build the vector index; return how it is searched."""
     kind = recipe.kind(rows.count)
     kept = before is not None and before.kind == kind
     if before is not None and before.kind != "exact" and not kept:

@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 
 
 def release_pages(array: npt.NDArray[Any]) -> None:
-    """Release the pages of a mapped file that were read; of an array in memory, do nothing. They stay in the
-    system's cache but do not count as memory of the process; reading one again costs about a microsecond.
-    """
+    """Release the pages of a mapped file that were read, which count as memory of the process."""
     mapped = getattr(array, "_mmap", None)
     if isinstance(mapped, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
         mapped.madvise(mmap.MADV_DONTNEED)
@@ -85,9 +83,7 @@ def lexical_of(texts: Iterable[str]) -> Lexical:
 
 
 def runs_of(texts: Iterable[str], most: int | None) -> Iterator[Lexical]:
-    """Count the plain words of texts, in runs of about ``most`` postings (None: one run). Rows are counted
-    over all texts; memory: the run's vocabulary, its postings, and the words of BLOCK texts.
-    """
+    """Count the plain words of texts, in runs of about ``most`` postings (None: one run)."""
     rest, first = _batched(texts), 0
     held = next(rest, None)
     while held is not None:
@@ -158,9 +154,7 @@ def write_lexical(lexical: Lexical, folder: Path) -> None:
 
 
 def open_lexical(folder: Path) -> Lexical:
-    """Open a lexical index; its arrays are memory-mapped, in whatever byte order they were written. Raises
-    CorruptFileError: a file is missing or torn, or does not belong to the others.
-    """
+    """Open a lexical index; arrays are memory-mapped. Raises CorruptFileError."""
     words = read_parquet(folder / "words.parquet")["word"].to_list()
     try:
         arrays = {
@@ -209,9 +203,7 @@ class PostingsWriter:
         self._stack.__exit__(kind, error, trace)
 
     def add(self, sizes: Places, rows: Ints, counts: Ints) -> None:
-        """Append the postings of the next words; rows and counts, word after word, rows ascending for each,
-        shape (sum of sizes,).
-        """
+        """Append the postings of the next words, rows ascending for each; shape (sum of sizes,)."""
         self._sizes.append(sizes.astype(np.int64))
         self._rows.append(rows)
         self._counts.append(counts)
@@ -258,9 +250,7 @@ class _Growing:
 
 
 def invert(texts: Iterable[str], folder: Path, run: int = RUN, merged: int = RANGE) -> None:
-    """Write the lexical index of texts into ``folder``, byte for byte that of `lexical_of`. ``run``: postings
-    of a run in memory; ``merged``: postings merged at once.
-    """
+    """Write the lexical index of texts into ``folder``, byte for byte that of `lexical_of`."""
     folder.mkdir(parents=True, exist_ok=True)
     runs = runs_of(texts, run)
     first, second = next(runs, None) or _nothing(), next(runs, None)

@@ -33,9 +33,7 @@ Positions: TypeAlias = "npt.NDArray[np.int64]"
 
 
 class OrderedRows:
-    """Rows that the first pass writes to ``folder`` in the order of their chunk ids. Later passes read the
-    rows from their source, in its order.
-    """
+    """Rows that the first pass writes to ``folder`` in the order of their chunk ids."""
 
     def __init__(self, rows: IndexRows, folder: Path, span: int = SPAN) -> None:
         self._rows, self.folder = rows, folder

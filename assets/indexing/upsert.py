@@ -29,9 +29,7 @@ WRITTEN = 65_536  # rows that are merged into a table at once
 
 @dataclass(frozen=True)
 class RowChanges:
-    """What a previous table lacks, holds with other contents, and holds in excess: positions of written rows
-    in the order of the new chunk ids, and removed ids.
-    """
+    """What a previous table lacks, holds with other contents (positions by chunk id), and in excess."""
 
     added: int
     changed: int

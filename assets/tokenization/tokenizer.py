@@ -44,9 +44,9 @@ Flags: TypeAlias = "npt.NDArray[np.bool_]"
 
 
 def loose_words(encoding: Encoding, text: str) -> Words:
-    """Return the words of ``text``, which end where the tokenizer or white space ends one. Letters and digits
-    stay together, East Asian characters follow the tokens, tokens of white space belong to the word before; a
-    word alone may have other tokens.
+    """Return the words of ``text``, which end where the tokenizer or white space ends one. Letters and
+    digits stay together, East Asian characters follow the tokens, tokens of white space belong to the word
+    before.
     """
     offsets = np.asarray(encoding.offsets, np.int64).reshape(-1, 2)
     word_ids = np.asarray([-1 if word is None else word for word in encoding.word_ids], np.int64)
@@ -91,9 +91,7 @@ MEMORY_CHARACTERS = 4_000_000  # of distinct runs that are remembered: some 80 M
 
 
 class Tokenizer:
-    """Counts and places tokens; ``special_tokens``: added to each text; ``steady``: a cut between words
-    leaves their tokens as they were.
-    """
+    """Counts and places tokens; ``steady``: a cut between words leaves their tokens as they were."""
 
     def __init__(self, raw: RawTokenizer) -> None:
         self._raw = raw
@@ -118,9 +116,7 @@ class Tokenizer:
 
 
 class _Runs:
-    """Words of texts that are tokenised run by run, a run being what is between two spaces. Each distinct run
-    is tokenised once, several times as fast as tokenising every text: most runs recur.
-    """
+    """Words of texts that are tokenised run by run (between spaces), each distinct one once."""
 
     def __init__(self, raw: RawTokenizer) -> None:
         self._raw = raw

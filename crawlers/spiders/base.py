@@ -96,10 +96,8 @@ class WholeBodiesMiddleware(HttpCompressionMiddleware):
 
 
 def ends_early(body: bytes, encoding: str) -> bool:
-    """Return whether a body stops before its compression ends. ``encoding``: gzip, x-gzip, deflate, br or
-    zstd.
-
-    A wrong checksum, or anything after the end, is tolerated: servers get these wrong.
+    """Return whether a body stops before its compression (gzip, x-gzip, deflate, br or zstd) ends. A wrong
+    checksum, or anything after the end, is tolerated: servers get these wrong.
 
     >>> import gzip
     >>> ends_early(gzip.compress(b"whole"), "gzip"), ends_early(gzip.compress(b"whole")[:-9], "gzip")
@@ -236,10 +234,8 @@ _ELSEWHERE = {
 
 
 def source_of(spider: str, arguments: dict[str, str]) -> Source:
-    """Return the source that the arguments of a command line describe.
-
-    `start` and `domains` are comma-separated; other values are YAML, as in `-a 'limits={pages: 50}'`; a
-    single value stands for a list of one.
+    """Return the source that the arguments of a command line describe: `start` and `domains`
+    comma-separated, other values as YAML, as in `-a 'limits={pages: 50}'`.
 
     >>> source_of("news", {"start": "https://a.example/,https://b.example/", "deny": "/video/"}).deny
     ('/video/',)
@@ -324,10 +320,7 @@ _LIST_PRIORITY = 1_000_000
 
 
 class SiteSpider(scrapy.Spider):
-    """Walks the hosts of its start URLs. A family of sites says in `visit` what of a page is stored.
-
-    Depth is counted in links from a start URL; pagination does not count.
-    """
+    """Walks the hosts of its start URLs; a family of sites says in `visit` what of a page is stored."""
 
     name: str  # the spider's, as a source says it
     code_version: ClassVar[str] = "1"
@@ -393,9 +386,7 @@ class SiteSpider(scrapy.Spider):
         return request
 
     def look_back(self) -> None:
-        """Once no link is left, request the stored pages to which nothing links any more. A page is gone only
-        by its own answer, 404 or 410. Pages of hosts that gave no answer stay.
-        """
+        """Once no link is left, request stored pages that lack links; only 404 or 410 mean gone."""
         if self._looked_back or self.store is None or not self._hosts:
             return
         self._looked_back = True
@@ -420,11 +411,7 @@ class SiteSpider(scrapy.Spider):
         return request.replace(meta={**request.meta, "again": requested_url}, dont_filter=True)
 
     def follow(self, response: Response, urls: list[str], **listed: Any) -> Output:
-        """Request the pages that ``response`` links to, on the source's own hosts, one link deeper.
-
-        A link to a file that is no text (`/chart.png`) becomes a failed page without a request. With
-        `sitemap_only`, only pages of sitemaps and feeds are requested.
-        """
+        """Request the pages that ``response`` links to, on the source's own hosts, one link deeper."""
         if self.source.sitemap_only:
             return
         yield from self._follow(

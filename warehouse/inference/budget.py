@@ -84,14 +84,10 @@ NOTHING = Amount()
 class Budget:
     """What calls may cost together: US dollars, tokens, and calls. Thread-safe.
 
-    A call begins while what was spent and what the calls under way will cost leave room for it in every unit
-    that has a cap. Each is taken to cost as much as the dearest call of its model so far; the first call of a
-    model is made alone. Otherwise a call waits for those under way, and is refused once a cap is reached. So
-    a cap in dollars or tokens is passed by one call at most, or by what calls cost beyond the dearest; a cap
-    in calls is never passed.
-
-    Calls are admitted in the order in which they asked. One that waits for the first call of its model holds
-    up only those of that model.
+    A call begins while what was spent and what the calls under way will cost leave room for it; each is
+    taken to cost as much as the dearest call of its model so far, and the first one of a model is made
+    alone. Calls are admitted in the order in which they asked. A cap in dollars or tokens is passed by one
+    call at most, or by what calls cost beyond the dearest; a cap in calls never.
 
     caps: a number is US dollars; None: no cap
     within: a further budget that the same calls are paid from
@@ -198,10 +194,7 @@ def _within(amount: float, cap: float | None) -> bool:
 class Budgets:
     """The budgets of one run, by whose they are: what one stage has spent is gone for the next.
 
-    Where the workers of a driver spend from the same budgets, each has a part of them.
-
     share: the part that may be spent here, of what ``before`` has left
-    before: what was spent before, by the names of `spent`
     here: what of the part itself was spent, by a run that was killed
     within: a budget that all of them are parts of
     """

@@ -41,9 +41,7 @@ _REFUSED = re.compile(
 
 
 class CallFailure(NamedTuple):
-    """Whether a failed call may succeed later: passing, refused by a limit, and after how many seconds (None:
-    not said).
-    """
+    """Whether a failed call may succeed later, is refused by a limit, and after how many seconds."""
 
     is_passing: bool
     is_limit: bool = False
@@ -147,7 +145,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 def obstacle(error: Exception, model: str | None, api_base: str | None, *, answered: bool) -> str | None:
     """Return what will fail every further call to the model in the same way (key, money, address, no such
-    model); None: the next may succeed.
+    model).
 
     model: None: a system, which may answer 404 to one question alone once it has answered another
     answered: the model has answered before, so that a 403 is about what was asked

@@ -10,12 +10,7 @@ Task = Literal["answers", "understanding", "enrich", "date_by", "judging", "metr
 
 @dataclass(frozen=True)
 class Purpose:
-    """What a call is made for, recorded when it is paid; later cache hits change nothing.
-
-    study: None for what is built for any study
-    cell: key of what is built by it: a cell, a ranking, chunks, a source
-    question: None where it is of none, or of no question set
-    """
+    """What a call is made for, recorded when it is paid. ``cell``: key of what is built by it."""
 
     task: Task
     study: str | None = None

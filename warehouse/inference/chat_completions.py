@@ -1,6 +1,4 @@
-"""Chat completions of servers that speak OpenAI's protocol, over plain HTTP: a third of LiteLLM's processor
-time and no slow import. LiteLLM is used for all other providers.
-"""
+"""Chat completions of servers that speak OpenAI's protocol: a third of LiteLLM's processor time."""
 
 from __future__ import annotations
 
@@ -71,15 +69,9 @@ def complete(
 ) -> dict[str, Any]:
     """Send a request to `<api_base>/chat/completions`; return the completion as the server gave it.
 
-    api_base: default: OpenAI's own
-    api_key: default: the one in the environment
+    api_base, api_key: default: OpenAI's own, the one in the environment
     timeout: seconds that the server may stay silent
-
-    Raises:
-        MissingKeyError: there is no key; nothing was sent.
-        ServerError: the server answered with an error.
-        NoCompletionError: it answered with something else.
-        httpx.HTTPError: it did not answer, or the connection broke.
+    Raises MissingKeyError, ServerError (an error was answered), NoCompletionError and httpx.HTTPError.
     """
     url, headers = url_of(api_base), headers_for(api_key)
     body = orjson.dumps(request, option=orjson.OPT_NON_STR_KEYS)
@@ -154,8 +146,6 @@ def message_and_code(body: Mapping[str, Any]) -> tuple[str, str | None]:
 
     >>> message_and_code({"error": {"message": "no", "code": None, "type": "server_error"}})
     ('no', 'server_error')
-    >>> message_and_code({"detail": "Not Found"})
-    ('Not Found', None)
     """
     error = body.get("error", body)
     if not isinstance(error, dict):

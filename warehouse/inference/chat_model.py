@@ -200,9 +200,7 @@ class ChatModel(ChatOptions):
         return Pace(self.at_once, limits.requests_per_minute, limits.tokens_per_minute)
 
     def served_by(self) -> str | None:
-        """Digest of who answers beside the recipe: files of a local model, a server in the environment, all
-        of a ranked list; None: the recipe says it all.
-        """
+        """Digest of who answers beside the recipe (local files, a server of the environment)."""
         if self.fallback:
             return digest([_served_by(one.model, one.api_base) for one in self.ranked()])
         return _served_by(self.model, self.api_base)

@@ -31,9 +31,7 @@ class ChatComponent:
 
     @property
     def budget_limit(self) -> float | None:
-        """US dollars that its calls may cost in one run, within the study's budget; None: only that holds.
-        Models of this process cost nothing.
-        """
+        """US dollars that its calls may cost in one run, within the study's budget; None: only that holds."""
         chat = self.chat
         return None if chat is None or all(one.is_local for one in chat.ranked()) else chat.budget_usd
 

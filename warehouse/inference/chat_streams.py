@@ -1,6 +1,4 @@
-"""Chat completions as server-sent events, put together as one completion and read by the same code as others.
-A stream that ends before the answer does is an error.
-"""
+"""Chat completions as server-sent events, put together as one completion."""
 
 from __future__ import annotations
 
@@ -42,15 +40,11 @@ class ServerSentEvent(NamedTuple):
 
 
 def events(parts: Iterable[bytes]) -> Iterator[ServerSentEvent]:
-    r"""Yield the events of a stream; comments, ids and reconnection times are passed over.
-
-    What the end of the stream has cut off is no event; a whole one that lacks its blank line is.
+    r"""Yield the events of a stream; comments, ids and reconnection times are passed over. What the end of
+    the stream has cut off is no event. Raises UnicodeDecodeError.
 
     >>> list(events([b": alive\r\n\r\nda", b"ta: caf\xc3", b"\xa9\r", b"\n\r\ndata: [DONE]"]))
     [ServerSentEvent(name='', data='café'), ServerSentEvent(name='', data='[DONE]')]
-
-    Raises:
-        UnicodeDecodeError: a line is no UTF-8.
     """
     name, data = "", list[str]()
     for line in _lines(parts):
@@ -256,7 +250,6 @@ class _Answer:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the answer has ended: its last piece says why, or the server that all is there."""
         return self.is_done or self._finish_reason is not None
 
     def add(self, chunk: Mapping[str, Any]) -> str:

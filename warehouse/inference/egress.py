@@ -1,8 +1,7 @@
 """Where HTTP requests to model servers may go, and the gate in the HTTP clients that holds them to it.
 
 Once a study or export names servers (`allow`), no call goes to others than those and this machine; redirects
-too. The gate is in every client that sends prompts or alerts, LiteLLM's included. Secrets of an address
-(user, password, query) are held here alone and added to a request as it leaves.
+too. Secrets of an address (user, password, query) are held here alone and added to a request as it leaves.
 """
 
 from __future__ import annotations
@@ -43,9 +42,7 @@ class Carried:
 
 @dataclass(frozen=True)
 class Destination:
-    """Origins (`scheme://host:port`) to which the requests of a call may go, and what is added to each
-    request.
-    """
+    """Origins (`scheme://host:port`) to which requests of a call may go, and what is added to each."""
 
     origins: frozenset[str]
     carried: Carried | None = None
@@ -90,13 +87,10 @@ def is_of_this_machine(address: str) -> bool:
 
 @lru_cache(256)
 def origin(address: str) -> str:
-    """Return the origin of an address.
+    """Return the origin of an address. Raises ValueError: it is no address of HTTP.
 
     >>> origin("https://User:secret@API.example/v1?x=1"), origin("http://[::1]:8000/v1")
     ('https://api.example:443', 'http://[::1]:8000')
-
-    Raises:
-        ValueError: it is no address of HTTP.
     """
     return _origin(_url(address))
 
@@ -170,9 +164,7 @@ def _admit(request: httpx.Request) -> None:
 
 
 def admit(url: httpx.URL) -> tuple[httpx.URL, dict[str, str]]:
-    """Return the address that a request goes to, and the headers that it carries, with the secrets of both.
-    Raises NotAllowedError: the calling thread's call allows no request to that server.
-    """
+    """Return a request's address and headers, with their secrets. Raises NotAllowedError."""
     allowed = _allowed.get()
     if allowed is None or not allowed.admits(url):
         known = " and ".join(sorted(allowed.origins)) if allowed else "no server"

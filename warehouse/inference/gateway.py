@@ -63,12 +63,7 @@ budget, which is one for all of them.
 
 
 def first_answer(ask: Callable[[ChatModel], Reply], chat: ChatModel) -> Reply:
-    """Ask the models of a recipe in their order until one answers; its name is the reply's `model`.
-
-    Where none does, the reply is that of the last one, and its reason names all of them with theirs.
-
-    ask: asks one model; whatever was asked before comes from the cache
-    """
+    """Ask the models of a recipe in their order until one answers; else the last reply has all reasons."""
     first, *others = chat.ranked()
     reply = ask(first)
     reasons = []
@@ -123,9 +118,7 @@ class Obstacles:
         self._answered.add(asked)
 
     def first_alone(self, asked: ModelEndpoint) -> AbstractContextManager[None]:
-        """Until a model has answered or cannot be asked, let its calls be made one by one, for a while. So
-        what fails all of them, as a wrong key, is met once.
-        """
+        """Make calls one by one until a model has answered or failed: a wrong key is met once."""
         return nullcontext() if self._is_known(asked) else self._one_by_one(asked)
 
     @contextmanager
@@ -157,25 +150,19 @@ Result = TypeVar("Result")
 
 
 class Gateway(Closeable):
-    """Asks models for completions; every outcome is a `Reply` with a typed status.
+    """Asks models for completions; every outcome is a `Reply` with a typed status. Thread-safe.
 
-    Servers that speak OpenAI's protocol are asked over plain HTTP, all others through LiteLLM. A model that
-    cannot be asked at all (no key, a refused key, no server at its address) fails once, for its first call is
-    made alone; the calls after that end as `not_run` with the same reason, and no request is sent.
+    Servers that speak OpenAI's protocol are asked over plain HTTP, all others through LiteLLM. After a
+    model could not be asked at all (no key, no server), its calls end as `not_run` with the same reason.
+    What several ask at once is asked and paid once.
 
     timeout: seconds that a server may stay silent; five times as long for a whole reply
-    retries: further attempts after a passing failure: a server's fault, a dropped connection; not after its
-        silence, which has cost `timeout` seconds and may cost money. Rate limits are waited out beside them,
+    retries: further attempts after a passing failure, not after silence. Rate limits are waited out beside
+        them,
         unless it is 0
-    budget: what calls to other servers are paid from, together with its other users; models without a
-        known price do not count. None means no limit
-    local_threads, local_context: of the local servers; None threads: several small servers share the cores,
-        which answers many calls soonest; else one has so many (`LocalServers`)
-    obstacles_last: seconds after which a model that could not be asked at all is tried again: never in a run,
-        which a person starts again
-
-    Safe to use from many threads: what several ask at once is asked and paid once, and a local server answers
-    one call after another.
+    budget: what calls to other servers are paid from; None means no limit
+    local_threads, local_context: of the local servers; None threads: several small servers share the cores
+    obstacles_last: seconds after which a model that could not be asked at all is tried again
     """
 
     def __init__(
@@ -229,8 +216,7 @@ class Gateway(Closeable):
         api_base: any OpenAI-compatible server, for names that begin with `openai/`
         replicate: another number asks again
         top_logprobs: how many of the likeliest first tokens to request; default: none
-        timeout, retries: for this call; default: the gateway's own
-        purpose: what the call is made for, which its record tells if it is paid now
+        timeout, retries: default: the gateway's own
         drafted: a listener may see the text while it comes (`on_token`)
         """
         call = Call(
@@ -282,7 +268,6 @@ class Gateway(Closeable):
     ) -> Reply:
         """Make a call that is no chat completion, with the cache, budget, pace and typed outcomes of one.
 
-        call: what identifies it in the cache
         send: makes it once; raises the errors of `http_posts` and `chat_completions`
         price: of a token; None: the cost is not known
         """
@@ -311,11 +296,9 @@ class Gateway(Closeable):
         purpose: Purpose | None = None,
         drafted: bool = False,
     ) -> Reply:
-        """Call a recipe's model with its parameters and limits (see `complete`), then its further models (see
-        `first_answer`).
-
-        max_tokens, seed: defaults of the task, where the recipe says nothing
-        replicate: asks again, with a seed so much higher
+        """Call a recipe's model with its parameters and limits (see `complete`), then its further models.
+        ``max_tokens``, ``seed``: defaults of the task; ``replicate``: asks again, with a seed so much
+        higher.
         """
 
         def ask(one: ChatModel) -> Reply:
@@ -355,11 +338,7 @@ class Gateway(Closeable):
         check: Callable[[Shape], None] | None = None,
         purpose: Purpose | None = None,
     ) -> Structured[Shape]:
-        """Ask a recipe's model for JSON of a shape, once more if unreadable (`ask_structured`); else a typed
-        failure with its text.
-
-        check: raises ValueError for what has the shape and is of no use
-        """
+        """Ask for JSON of a shape, once more if unreadable; ``check`` raises ValueError."""
         ask = partial(
             self.ask,
             chat,
@@ -380,9 +359,7 @@ class Gateway(Closeable):
             return local_tokens(server.api_base, server.api_key, texts)
 
     def map(self, ask: Callable[[Item], Result], items: Iterable[Item], chat: ChatModel) -> Iterator[Result]:
-        """Yield ``ask(item)`` of each item in order, with as many calls in flight as the recipe allows; see
-        `side_by_side`. The first is made alone unless the model has answered before.
-        """
+        """Yield ``ask(item)`` of each item in order, as many at once as the recipe allows."""
         asked = ModelEndpoint(chat.model, server_of(chat.model, chat.api_base))
         # More threads than calls in flight, which the throttle counts: while some keep what came, or make
         # ready what is next, the others' calls are in flight.

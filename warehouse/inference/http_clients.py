@@ -73,9 +73,7 @@ _idle_lock = threading.Lock()
 
 @contextmanager
 def lent_line() -> Iterator[ClientConnection]:
-    """Lend a line to one call at a time, the last one that was given back first: its connection is open. One
-    client for all calls would look through all of its connections several times for each.
-    """
+    """Lend a line to one call at a time, the last one that was given back first: its connection is open."""
     with _idle_lock:
         line = _idle.pop() if _idle else None
     line = line or ClientConnection()

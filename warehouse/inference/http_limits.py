@@ -1,8 +1,4 @@
-"""Limits the bytes and seconds of a model server's response.
-
-The deadline covers all from connecting to the last byte, redirects included; HTTPX's timeout is for one read
-of a socket, so a slow trickle would pass it.
-"""
+"""Limits the bytes and seconds of a whole response; HTTPX's timeout is for one read of a socket."""
 
 from __future__ import annotations
 
@@ -100,10 +96,7 @@ class _Backend(httpcore.NetworkBackend):
 
 
 class _LimitedStream(httpx.SyncByteStream):
-    """The body of a response, decompressed, and cut off by an error where it passes a limit.
-
-    deadline: by `monotonic`
-    """
+    """The body of a response, decompressed, and cut off by an error where it passes a limit."""
 
     def __init__(self, stream: httpx.SyncByteStream, encoding: str, deadline: float | None) -> None:
         self._stream = stream
@@ -152,9 +145,7 @@ def encoding_of(headers: Mapping[str, str]) -> str:
 
 
 def limit(client: httpx.Client) -> httpx.Client:
-    """Put the limits on all requests of a client, and return it. The seconds in all are TOTAL times what a
-    request allows its server to stay silent.
-    """
+    """Put the limits on all requests of a client: TOTAL times the silence that a request allows."""
     for transport in (client._transport, *client._mounts.values()):  # HTTPX itself takes no backend
         if isinstance(transport, httpx.HTTPTransport):
             transport._pool._network_backend = _Backend(transport._pool._network_backend)

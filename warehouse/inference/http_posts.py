@@ -1,8 +1,4 @@
-"""Posts requests to model servers over HTTP/1.1, for a fifth of HTTPX's processor time.
-
-Used for chat completions without streaming; what goes through a proxy or is redirected, HTTPX does. Limits,
-errors and the gate of `egress` are those of the other clients.
-"""
+"""Posts requests to model servers over HTTP/1.1, for a fifth of HTTPX's processor time."""
 
 from __future__ import annotations
 

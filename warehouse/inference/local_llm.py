@@ -36,17 +36,13 @@ def free_cores() -> int:
 
 
 class LocalServer:
-    """Serves one GGUF file on 127.0.0.1 at a free port until `stop`; ready once constructed.
-
-    One slot, no prompt cache and no flash attention: an answer depends on no other call and no number of
-    threads. Calls need the server's random key.
+    """Serves one GGUF file on 127.0.0.1 at a free port until `stop`; ready once constructed. An answer
+    depends on no other call and no number of threads.
 
     folder: holds exactly one `*.gguf` file
     threads: default: every core that the process may use
     context: tokens of prompt and answer together
-
-    Raises:
-        AssayError: the file cannot be loaded.
+    Raises AssayError: the file cannot be loaded.
     """
 
     def __init__(
@@ -60,9 +56,7 @@ class LocalServer:
         self.api_base = f"{self._server.listening_address}/v1"
 
     def stop(self) -> None:
-        """Free the port and the memory, as soon as no call is computed. The server ends with its last
-        reference: ended during a call, it would block every thread of this process.
-        """
+        """Free port and memory once no call is computed: before, the server would block every thread."""
         server, self._server = self._server, None
         if server is not None and not self._is_idle():
             Thread(target=self._drop_when_idle, args=[[server]], name="local server", daemon=True).start()
@@ -140,9 +134,7 @@ def servers_at_once() -> int:
 class LocalServers:
     """Servers of local models, started when needed; each answers one call at a time. Thread-safe.
 
-    Two servers answer more calls on two cores than one with two threads; answers are the same.
-    fetch: returns the folder of a model
-    threads: None: `servers_at_once` servers share the cores; else one server with so many
+    threads: None: `servers_at_once` servers share the cores, which answers more calls; else one with so many
     context: tokens of prompt and answer together
     """
 

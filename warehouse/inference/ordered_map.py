@@ -21,10 +21,8 @@ GRACE = 2.0  # seconds that calls under way are waited for after a cancellation
 def side_by_side(
     call: Callable[[Item], Result], items: Iterable[Item], at_once: int, *, first_alone: bool = False
 ) -> Iterator[Result]:
-    """Yield ``call(item)`` of each item, in their order, as soon as it and those before are done.
-
-    An error is raised in its place. After an error or an interrupt no new call begins; those under way are
-    given a few seconds to end, and slower ones do not keep the process alive.
+    """Yield ``call(item)`` of each item, in their order, as soon as it and those before are done; an error
+    is raised in its place. After an error or an interrupt no new call begins.
 
     at_once: calls in flight at most; 1: the calling thread makes them
     first_alone: the others wait for the first, so that what fails all of them is met once

@@ -44,9 +44,7 @@ def price_of(model: str, *, embeds: bool = False) -> Price | None:
 
 
 def is_priced(*models: str) -> bool:
-    """Return whether LiteLLM may know a price by one of these names.
-
-    Found out without LiteLLM itself, whose import takes seconds that a server of one's own has not to wait.
+    """Return whether LiteLLM may know a price by one of these names, without its import, which takes seconds.
 
     >>> is_priced("openai/gpt-4o-mini"), is_priced("openai/a-model-of-my-own")
     (True, False)

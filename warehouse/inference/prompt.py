@@ -12,11 +12,7 @@ if TYPE_CHECKING:
 
 
 class Prompt(Strict):
-    """A task for a language model.
-
-    system: the task; names in braces stand for values of the moment
-    rules: what holds for tasks of its kind, put behind it
-    """
+    """A task for a language model: ``system``, with names in braces for values, then shared ``rules``."""
 
     system: str
     rules: str = ""

@@ -37,10 +37,8 @@ _ROUNDED = 1e-3  # a server's logarithm of a probability of 1 may lie so much ab
 
 
 def first_tokens(choice: object) -> FirstTokens | None:
-    """Return the likeliest first tokens of a choice of a chat completion; None where it gives none.
-
-    Servers write them in two ways: a list of tokens, each with its rivals, or lists beside each other, of
-    which `top_logprobs` has a mapping for each token. What is no logarithm of a probability is left out.
+    """Return the likeliest first tokens of a choice of a chat completion; None where it gives none. Servers
+    write them in two ways; what is no logarithm of a probability is left out.
 
     >>> first_tokens({"logprobs": {"content": [{"token": "Yes", "logprob": -0.1, "top_logprobs": [
     ...     {"token": "No", "logprob": -2.5}, {"token": "Yes", "logprob": -0.1}]}]}})
@@ -102,10 +100,8 @@ class Reply:
 
     reason: why the status is not `ok`, in one line
     text: stripped; raw: untouched, None when nothing came
-    seconds: of the attempt that computed it, also from the cache
-    queued: seconds until that attempt began; retries: attempts before it
+    seconds: of the attempt that computed it; queued: seconds until it began; retries: attempts before it
     prompt_tokens, completion_tokens, usd: None where not known; usd is 0 for a local model
-    first_tokens: likeliest first tokens with log probabilities, where requested and given
     """
 
     status: Status
@@ -131,9 +127,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Completion:
-    """What a server gave back; ``response``: the whole as JSON, ``priced``: what LiteLLM reads the price
-    from (None: it knows none).
-    """
+    """What a server gave back; ``response``: the whole as JSON, ``priced``: what LiteLLM prices."""
 
     content: str | None
     finish_reason: str | None

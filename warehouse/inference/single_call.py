@@ -58,9 +58,7 @@ Response = TypeVar("Response")
 class Attempted(NamedTuple, Generic[Response]):
     """How a call ended: with a response, or with the error of its last attempt.
 
-    seconds: of the last attempt
-    queued: seconds from when the call was asked for until its last attempt began
-    retries: attempts before the last
+    seconds: of the last attempt; queued: until it began; retries: attempts before it
     """
 
     response: Response | None
@@ -79,16 +77,11 @@ def send_with_retries(
     asked_at: float,
     tokens_of: Callable[[Response], int | None] = lambda _response: None,
 ) -> Attempted[Response]:
-    """Send a request until it is answered, or fails for good.
+    """Send a request until it is answered, or fails for good. A rate limit is waited out without using
+    retries, unless there are none or PATIENCE seconds have passed.
 
-    A rate limit is waited out without using retries, unless there are none or PATIENCE seconds have passed.
-
-    retries: further attempts after a passing fault; 0: none after anything
-    asked_at: when the call was asked for, by `perf_counter`
-    tokens_of: tokens that a response took; None: not known
-
-    Raises:
-        LeftAloneError: no attempt was made, for the server has long refused all calls.
+    retries: further attempts after a passing fault; asked_at: by `perf_counter`
+    Raises LeftAloneError: no attempt was made, for the server has long refused all calls.
     """
     faults = attempts = 0
     waited = 0.0
@@ -137,8 +130,7 @@ LETTERS_A_TOKEN = 4  # about, until the server has counted
 class CallPolicy(NamedTuple):
     """How a call is made and paid, which changes nothing of its answer.
 
-    timeout: seconds that the server may stay silent
-    asked_at: when it was asked for, by `perf_counter`
+    timeout: seconds that the server may stay silent; asked_at: by `perf_counter`
     drafting: told what the model writes, as it comes; None: there is no listener
     send: sends it once, in place of a chat completion
     """

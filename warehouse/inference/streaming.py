@@ -1,6 +1,4 @@
-"""Drafts: the text of an answer while the model writes it. What is measured and kept is the reply of the
-call.
-"""
+"""Drafts: the text of an answer while the model writes it."""
 
 from __future__ import annotations
 
@@ -25,9 +23,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class PartialAnswer:
-    """The text of an answer since its last beginning; ``number`` counts beginnings (attempts, models)
-    from 1.
-    """
+    """The text of an answer since its last beginning; ``number`` counts these (attempts, models) from 1."""
 
     model: str
     number: int
@@ -67,11 +63,9 @@ _of_thread = _OfThread()
 
 @contextmanager
 def on_token(hear: Callable[[PartialAnswer], None]) -> Iterator[None]:
-    """Call ``hear`` with drafts of the answer that the calling thread asks for in the block.
-
-    It runs in the waiting thread: at once, then at most twenty times a second, and with the whole text at the
-    end; a cached answer is one draft. Calls that check, rewrite or judge are not drafted. Show the answer in
-    place of the draft once it is there: refusals and failures are known by it alone.
+    """Call ``hear`` with drafts of the answer that the calling thread asks for in the block: at once, then
+    at most twenty times a second, and with the whole text at the end. Show the answer in place of the draft
+    once it is there: refusals and failures are known by it alone.
     """
     with draft_listener(Listener(hear)):
         yield
@@ -92,11 +86,7 @@ def draft_listener(other: Listener | None) -> Iterator[None]:
 
 
 class Drafting:
-    """The draft of one call, which each of its attempts begins again.
-
-    partial: what the last attempt with any text has brought
-    ends_by: by `monotonic`: when the request is ended though its server keeps it open
-    """
+    """The draft of one call, which each attempt begins again; ``ends_by`` is by `monotonic`."""
 
     def __init__(self, heard_by: Listener, model: str) -> None:
         self.partial = ""

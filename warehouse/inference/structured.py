@@ -41,7 +41,6 @@ class Structured(Generic[Shape]):
 
     value: what the model said, checked; None where it said nothing that can be used
     status: the last reply's; `parse_failed` for one that is no JSON of the shape
-    replies: as they came: one, or two where the first could not be read
     """
 
     value: Shape | None
@@ -55,17 +54,13 @@ class Structured(Generic[Shape]):
 
 
 def schema_only(**keywords: object) -> Any:
-    """Return a field's bounds that the server is told and the answer is not held to. For `Annotated`: a model
-    that passes such a bound is cut short by its reader, not refused.
-    """
+    """Return a field's bounds, for `Annotated`, that the server is told and the answer is not held to."""
     found: FieldInfo = Field(json_schema_extra=dict(keywords))  # type: ignore[arg-type]
     return found
 
 
 def response_format_of(shape: type[BaseModel], name: str, bounds: Bounds | None = None) -> dict[str, Any]:
     """Return the `response_format` of an object of a shape: all fields required, no others, all bounded.
-
-    bounds: further keywords of JSON Schema for some fields, which the answer is not held to
 
     >>> class Said(BaseModel):
     ...     days: tuple[int, ...]
@@ -126,13 +121,7 @@ def read_structured(
 
 def read_json(text: str, shape: type[Shape]) -> Shape:
     """Return the object of a shape that a text is, or the only one that it holds: fenced, or among prose.
-
-    Nothing is repaired: trailing commas, NaN, a key that stands twice and JSON that was cut are errors, and
-    no object is taken out of one that is wrong. Objects of the shape that differ are an error too; equal
-    ones count once.
-
-    Raises:
-        ValueError: there is no such object, or several; `pydantic.ValidationError` for one of another shape.
+    Nothing is repaired. Raises ValueError: there is no such object, or several that differ.
 
     >>> class Verdict(BaseModel):
     ...     grade: int

@@ -1,9 +1,8 @@
 """How many calls are in flight to a server and to each of its models, and how fast new ones begin.
 
-What all threads send to one server passes one `Throttle`, which follows the server's goodput (Little's law):
-the next window of calls is GAIN times what the last one answered, and one more. A server that refuses one
-call in four at random keeps its window (1.4 x 0.75 > 1). A refused call keeps its slot for about one service
-time, so that quick refusals do not become more requests.
+One `Throttle` a server follows its goodput (Little's law): the next window of calls is GAIN times what the
+last one answered, and one more. A server that refuses one call in four at random keeps its window (1.4 x 0.75
+> 1). A refused call keeps its slot for about one service time, so that refusals do not become more requests.
 """
 
 from __future__ import annotations
@@ -41,9 +40,7 @@ class LeftAloneError(Exception):
 
 
 class Pace(NamedTuple):
-    """What a recipe allows its model's server to be sent (calls in flight, calls a minute); None: any
-    number.
-    """
+    """What a recipe allows its model's server to be sent; None: any number."""
 
     at_once: int = AT_ONCE
     requests_per_minute: int | None = None
@@ -136,9 +133,7 @@ class _Flow:
         self._service = before + LATEST * (seconds - before)
 
     def hold(self, now: float) -> float:
-        """Return the seconds that a call refused now keeps its slot: one service time, randomly a quarter
-        more or less (alone: at most FIRST_HOLD); while nothing is answered the waits double.
-        """
+        """Return how long a refused call keeps its slot: about one service time, then doubling."""
         if self._refused_since is None:
             self._refused_since = now
         base = FIRST_HOLD if self._service is None else self._service
@@ -161,11 +156,7 @@ def _loosest(limits: Sequence[int | None]) -> int | None:
 
 @dataclass(eq=False, slots=True)
 class Ticket:
-    """A call's place in the line; who has waited longest goes first.
-
-    model: whose line it is; tokens: expected; go: set once the attempt is in flight; begun_at: by the
-        throttle's clock
-    """
+    """A call's place in the line. ``tokens``: expected; ``go``: set once it is in flight."""
 
     model: str
     pace: Pace
@@ -198,9 +189,7 @@ class Throttle:
 
     @contextmanager
     def passed(self, ticket: Ticket) -> Iterator[None]:
-        """Wait until an attempt may begin; it is in flight while the block lasts. Raises LeftAloneError: the
-        server has answered nothing but refusals for PATIENCE.
-        """
+        """Wait until an attempt may begin; it is in flight in the block. Raises LeftAloneError."""
         delay = self.enter(ticket)
         try:
             if not ticket.is_in_flight:
@@ -307,9 +296,7 @@ class Throttle:
             self._correct(ticket, 0)
 
     def backoff(self, ticket: Ticket, faults: int, *, was_dropped: bool) -> float:
-        """Return the seconds until a call is sent again after a passing fault: random, doubling with
-        ``faults`` so far. A dropped connection while others are answered waits one service time at most.
-        """
+        """Return the seconds until a call is sent again after a fault: random, doubling with ``faults``."""
         with self._lock:
             return self._models[ticket.model].backoff(monotonic(), faults, was_dropped=was_dropped)
 

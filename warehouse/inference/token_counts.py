@@ -1,8 +1,4 @@
-"""How many tokens a text has for a model, and how many the model reads, without a request to its provider.
-
-Local models count by their vocabulary, OpenAI's by tiktoken. For others a bound: half a token for a byte of
-UTF-8, more than any tokenizer in use makes of prose.
-"""
+"""How many tokens a text has for a model, without a request: by its vocabulary, tiktoken, or a bound."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Sends traces to an OpenTelemetry collector: OTLP over HTTP, in the background.
 
 The variables are OpenTelemetry's: `OTEL_EXPORTER_OTLP_ENDPOINT` (or `…_TRACES_ENDPOINT`), `…_HEADERS`,
-`…_TIMEOUT`, `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_SDK_DISABLED`. Without an endpoint nothing
-is imported or built. A collector that fails costs one warning and no result.
+`…_TIMEOUT`, `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_SDK_DISABLED`. A collector that fails
+costs one warning and no result.
 """
 
 from __future__ import annotations
@@ -44,9 +44,8 @@ Attributes = Mapping[str, Value]
 
 @dataclass(frozen=True)
 class TraceSpan:
-    """A span with those inside it.
+    """A span with those inside it; times in nanoseconds since 1970.
 
-    start, end: nanoseconds since 1970
     error: why it failed; None: it did not
     is_about_parent: it is linked to the span around it, as feedback is in OpenInference
     """

@@ -1,6 +1,4 @@
-"""Weights of embedding models: a registry name, a Hugging Face hub id with a commit, or a folder, known by
-the SHA-256 of its files (remembered while sizes and times stay).
-"""
+"""Weights of embedding models: of the registry, the Hugging Face hub at a commit, or a folder."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Artifacts of a workspace on object storage, with the layout of a local one; files are fetched at need into
-the scratch folder. A commit uploads files, then the record (if no other machine was faster), then the
-pointer.
-"""
+"""Artifacts of a workspace on object storage. A commit uploads files, then the record, then the pointer."""
 
 from __future__ import annotations
 
@@ -149,11 +146,7 @@ ABANDONED = 24 * 3600.0  # seconds after which files that no record names are th
 
 @dataclass
 class _Listing:
-    """What a stage had when it was listed.
-
-    at: when, by the monotonic clock
-    read: identities whose records were read since
-    """
+    """What a stage had when it was listed; ``read``: identities whose records were read since."""
 
     at: float
     pointers: dict[str, ObjectInfo]

@@ -1,9 +1,4 @@
-"""What lies in a workspace on object storage beside its artifacts: pages, caches, journals.
-
-Files are pushed after they were written, and pulled before they are read; journals are merged by
-compare-and-swap. A turn is an object that its holder changes every few seconds; a waiter takes over one
-unchanged for longer by its own clock, so a lost machine gives its turns away.
-"""
+"""What lies in a workspace on object storage beside its artifacts, and turns that lost machines give away."""
 
 from __future__ import annotations
 

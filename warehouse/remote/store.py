@@ -1,6 +1,4 @@
-"""Objects of a workspace on object storage (S3, GCS, Azure), or on a shared disk (`file:///…`). obstore
-retries requests; writers are ordered by create-if-absent and compare-and-swap (`If-Match`).
-"""
+"""Objects of a workspace on object storage (S3, GCS, Azure), or on a shared disk (`file:///…`)."""
 
 from __future__ import annotations
 
@@ -110,10 +108,7 @@ class ObjectInfo:
 
 
 class RemoteStore:
-    """The objects below a URL, by paths with slashes; safe for several threads.
-
-    Every method raises `AssayError` with a sentence where the server cannot be used.
-    """
+    """The objects below a URL, by paths with slashes; thread-safe. Every method raises `AssayError`."""
 
     def __init__(self, url: str) -> None:
         import obstore.store
@@ -153,9 +148,7 @@ class RemoteStore:
             return None
 
     def create(self, path: str, data: bytes) -> bool:
-        """Store an object where there is none; False where there is one with other bytes. One with these very
-        bytes counts as ours: the answer to a request may be lost, and it is sent again.
-        """
+        """Store an object where there is none; False where there is one with other bytes."""
         import obstore
         from obstore.exceptions import AlreadyExistsError, PreconditionError
 
