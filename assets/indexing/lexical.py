@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -71,10 +70,8 @@ class Lexical:
 
 
 def _nothing() -> Lexical:
+    """The lexical index of no text."""
     return Lexical([], np.zeros(1, np.int64), *(np.zeros((3, 0), np.int32)))
-
-
-"""The lexical index of no text."""
 
 
 def lexical_of(texts: Iterable[str]) -> Lexical:
@@ -84,7 +81,8 @@ def lexical_of(texts: Iterable[str]) -> Lexical:
 
 def runs_of(texts: Iterable[str], most: int | None) -> Iterator[Lexical]:
     """Count the plain words of texts, in runs of about ``most`` postings (None: one run)."""
-    rest, first = _batched(texts), 0
+    unread, first = iter(texts), 0
+    rest = iter(lambda: list(islice(unread, BLOCK)), [])
     held = next(rest, None)
     while held is not None:
         numbers: dict[str, int] = {}
@@ -106,15 +104,7 @@ def runs_of(texts: Iterable[str], most: int | None) -> Iterator[Lexical]:
         yield Lexical(words, *_join(blocks, place), np.concatenate(lengths))
 
 
-def _batched(texts: Iterable[str]) -> Iterator[list[str]]:
-    rest = iter(texts)
-    while held := list(islice(rest, BLOCK)):
-        yield held
-
-
 class _Block(NamedTuple):
-    """Postings of some texts, ordered by the number of the word and then by row."""
-
     words: npt.NDArray[np.int32]
     rows: npt.NDArray[np.int32]
     counts: npt.NDArray[np.int32]
@@ -148,9 +138,13 @@ def _join(
 
 def write_lexical(lexical: Lexical, folder: Path) -> None:
     write_parquet(pl.DataFrame({"word": pl.Series(lexical.words, dtype=pl.String)}), folder / "words.parquet")
-    for name in _ARRAYS:
+    _save(folder, **{name: getattr(lexical, name) for name in _ARRAYS})
+
+
+def _save(folder: Path, **arrays: npt.NDArray[Any]) -> None:
+    for name, array in arrays.items():
         with atomic_write(folder / f"{name}.npy") as temporary, temporary.open("wb") as file:
-            np.save(file, getattr(lexical, name), allow_pickle=False)
+            np.save(file, array, allow_pickle=False)
 
 
 def open_lexical(folder: Path) -> Lexical:
@@ -182,31 +176,26 @@ Ints: TypeAlias = "npt.NDArray[np.int32]"
 Places: TypeAlias = "npt.NDArray[np.int64]"
 
 
-class PostingsWriter:
+class PostingsWriter(ExitStack):
     """Writes a lexical index (for `open_lexical`), one range of words after the other. A context manager: the
     files appear when `finish` was called and the block ends.
     """
 
     def __init__(self, folder: Path) -> None:
+        super().__init__()
         self._folder = folder
         self._sizes: list[Places] = []
-        self._stack = ExitStack()
 
     def __enter__(self) -> Self:
-        self._rows = self._stack.enter_context(_Growing(self._folder / "rows.npy"))
-        self._counts = self._stack.enter_context(_Growing(self._folder / "counts.npy"))
+        self._add_rows = self.enter_context(_growing(self._folder / "rows.npy"))
+        self._add_counts = self.enter_context(_growing(self._folder / "counts.npy"))
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
 
     def add(self, sizes: Places, rows: Ints, counts: Ints) -> None:
         """Append the postings of the next words, rows ascending for each; shape (sum of sizes,)."""
         self._sizes.append(sizes.astype(np.int64))
-        self._rows.append(rows)
-        self._counts.append(counts)
+        self._add_rows(rows)
+        self._add_counts(counts)
 
     def finish(self, words: pl.Series, lengths: Ints) -> None:
         sizes = np.concatenate(self._sizes) if self._sizes else np.zeros(0, np.int64)
@@ -214,39 +203,29 @@ class PostingsWriter:
             raise ValueError(f"{len(sizes)} words have postings, but {len(words)} are named")
         write_parquet(pl.DataFrame({"word": words}), self._folder / "words.parquet")
         begins = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-        for name, array in (("begins", begins), ("lengths", lengths.astype(np.int32))):
-            with atomic_write(self._folder / f"{name}.npy") as temporary, temporary.open("wb") as file:
-                np.save(file, array, allow_pickle=False)
+        _save(self._folder, begins=begins, lengths=lengths.astype(np.int32))
 
 
-class _Growing:
-    """A one-dimensional .npy file of int32 that grows; its head is written again when its length is known."""
+@contextmanager
+def _growing(path: Path) -> Iterator[Callable[[Ints], None]]:
+    """Yield a function that appends to a one-dimensional .npy file of int32."""
+    length = 0
 
-    def __init__(self, path: Path) -> None:
-        self._replacing = atomic_write(path)
-        self._length = 0
+    def append(values: Ints) -> None:
+        nonlocal length
+        length += len(values)
+        file.write(np.ascontiguousarray(values, np.int32).data)
 
-    def __enter__(self) -> Self:
-        self._file: IO[bytes] = self._replacing.__enter__().open("wb")
-        self._write_head()
-        return self
+    with atomic_write(path) as temporary, temporary.open("wb") as file:
+        write_npy_head(file, np.int32, (0,))
+        yield append
+        file.seek(0)  # NumPy leaves room in the head for any length, so that it never grows
+        write_npy_head(file, np.int32, (length,))
 
-    def append(self, values: Ints) -> None:
-        self._length += len(values)
-        self._file.write(np.ascontiguousarray(values, np.int32).data)
 
-    def _write_head(self) -> None:
-        # NumPy leaves room in the head for any length, so that it never grows.
-        head = {"descr": np.lib.format.dtype_to_descr(np.dtype(np.int32)), "fortran_order": False}
-        np.lib.format.write_array_header_1_0(self._file, {**head, "shape": (self._length,)})
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with self._file:
-            self._file.seek(0)
-            self._write_head()
-        self._replacing.__exit__(kind, error, trace)
+def write_npy_head(file: IO[bytes], kind: type[np.generic], shape: tuple[int, ...]) -> None:
+    head = {"descr": np.lib.format.dtype_to_descr(np.dtype(kind)), "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, head)
 
 
 def invert(texts: Iterable[str], folder: Path, run: int = RUN, merged: int = RANGE) -> None:
@@ -262,22 +241,18 @@ def invert(texts: Iterable[str], folder: Path, run: int = RUN, merged: int = RAN
         waiting = [second, first]
         del first, second
         while waiting:
-            spilled.append(_Run.spill(waiting.pop(), Path(place) / str(len(spilled))))
+            run_folder, spilt = Path(place) / str(len(spilled)), waiting.pop()
+            write_lexical(spilt, run_folder)
+            spilled.append(_Run(run_folder, spilt.lengths))
+            del spilt
             waiting = waiting or [one for one in [next(runs, None)] if one is not None]
         _merge(spilled, folder, merged)
 
 
 @dataclass(frozen=True)
 class _Run:
-    """A run on disk, and the lengths of its texts."""
-
     folder: Path
     lengths: Ints
-
-    @classmethod
-    def spill(cls, run: Lexical, folder: Path) -> Self:
-        write_lexical(run, folder)
-        return cls(folder, run.lengths)
 
     @property
     def words(self) -> pl.Series:

@@ -7,8 +7,8 @@ float32, shape (chunks, dimensions).
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
@@ -19,6 +19,7 @@ import polars as pl
 import pyarrow as pa
 
 from rag_assay.assets.indexing.index_rows import IndexRows, schema_of
+from rag_assay.assets.indexing.lexical import write_npy_head
 from rag_assay.warehouse.atomic_write import atomic_write
 
 ROWS = "rows"
@@ -50,12 +51,12 @@ class OrderedRows:
         begin = 0
         schema = schema_of(self.dimensions)
         with (
-            _VectorFile(self.folder / VECTORS, (self.count, self.dimensions)) as vectors,
+            _vector_file(self.folder / VECTORS, (self.count, self.dimensions)) as put_vectors,
             _Spans(self.folder, self._span, schema.remove(schema.get_field_index("vector"))) as spans,
         ):
             for batch in self._rows.batches():
                 part = positions[begin : begin + len(batch)]
-                vectors.put(part, batch["vector"])
+                put_vectors(part, batch["vector"])
                 spans.put(part, batch.drop_columns(["vector"]))
                 begin += len(batch)
                 yield batch
@@ -80,47 +81,35 @@ def _positions(ids: pl.Series) -> Positions:
     return found
 
 
-class _VectorFile:
-    """A .npy file whose rows are written in any order; it is not mapped, so that its pages are not ours."""
+@contextmanager
+def _vector_file(path: Path, shape: tuple[int, int]) -> Iterator[Callable[[Positions, Any], None]]:
+    """Yield a function that writes rows of a .npy file; it is not mapped, so its pages are not ours."""
+    width = 4 * shape[1]
 
-    def __init__(self, path: Path, shape: tuple[int, int]) -> None:
-        self._replacing, self._shape = atomic_write(path), shape
-        self._stack = ExitStack()
-
-    def __enter__(self) -> _VectorFile:
-        temporary = self._stack.enter_context(self._replacing)
-        self._file = self._stack.enter_context(temporary.open("wb"))
-        head = {"descr": np.lib.format.dtype_to_descr(np.dtype(np.float32)), "fortran_order": False}
-        np.lib.format.write_array_header_1_0(self._file, {**head, "shape": self._shape})
-        self._file.flush()
-        self._begin = self._file.tell()
-        self._width = 4 * self._shape[1]
-        os.truncate(temporary, self._begin + self._shape[0] * self._width)
-        return self
-
-    def put(self, positions: Positions, vectors: Any) -> None:
+    def put(positions: Positions, vectors: Any) -> None:
         flat = vectors.flatten().to_numpy(zero_copy_only=False)
         data = np.ascontiguousarray(flat, np.float32).tobytes()
-        handle, width = self._file.fileno(), self._width
         for number, position in enumerate(positions.tolist()):
-            os.pwrite(handle, data[number * width : (number + 1) * width], self._begin + position * width)
+            os.pwrite(file.fileno(), data[number * width : (number + 1) * width], begin + position * width)
 
-    def __exit__(self, *error: Any) -> None:
-        self._stack.__exit__(*error)
+    with atomic_write(path) as temporary, temporary.open("wb") as file:
+        write_npy_head(file, np.float32, shape)
+        file.flush()
+        begin = file.tell()
+        os.truncate(temporary, begin + shape[0] * width)
+        yield put
 
 
-class _Spans:
-    """Rows dealt out by their positions: each span in a file of its own, or in memory if there is one."""
-
+class _Spans(ExitStack):
     def __init__(self, folder: Path, span: int, schema: Any) -> None:
+        super().__init__()
         self._folder, self._span = folder, span
         self._schema = schema.append(pa.field("position", pa.int64()))
-        self._stack = ExitStack()
         self._files: dict[int, tuple[Path, Any]] = {}
 
     def __enter__(self) -> _Spans:
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._place = Path(self._stack.enter_context(TemporaryDirectory(prefix=".spans-", dir=self._folder)))
+        self._place = Path(self.enter_context(TemporaryDirectory(prefix=".spans-", dir=self._folder)))
         return self
 
     def put(self, positions: Positions, batch: Any) -> None:
@@ -131,7 +120,7 @@ class _Spans:
         for number, chosen in zip(numbers.tolist(), np.split(order, begins[1:]), strict=True):
             if number not in self._files:
                 path = self._place / str(number)
-                file = self._stack.enter_context(pa.ipc.new_stream(str(path), self._schema))
+                file = self.enter_context(pa.ipc.new_stream(str(path), self._schema))
                 self._files[number] = (path, file)
             self._files[number][1].write_batch(batch.take(pa.array(chosen)))
 
@@ -146,9 +135,6 @@ class _Spans:
                 for part in rows.combine_chunks().to_batches(max_chunksize=BATCH):
                     file.write_batch(part)
                 place.unlink()
-
-    def __exit__(self, *error: Any) -> None:
-        self._stack.__exit__(*error)
 
 
 def read_batches(folder: Path, columns: Sequence[str]) -> Iterator[Any]:
