@@ -15,11 +15,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from rag_assay.warehouse.artifact_records import bytes_of
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.cancellation import cancellable_sleep
 from rag_assay.warehouse.fair_slots import FairSlots
 from rag_assay.warehouse.identity import sha256_bytes
-from rag_assay.warehouse.journal import append_lines, open_in, read_lines
+from rag_assay.warehouse.journal import append_lines, is_at, open_in, read_lines
 from rag_assay.warehouse.json_encoder import json_encoder
 from rag_assay.warehouse.locks import try_lock_byte, unlock_byte
 from rag_assay.warehouse.paths import Home
@@ -165,10 +166,7 @@ class _Turns:
         self._slots: dict[str, tuple[FairSlots, int]] = {}  # of a call, and how many threads want or have it
 
     def is_at(self, folder: Path) -> bool:
-        try:
-            return os.path.samestat(os.fstat(self._handle), (folder / LOCK).stat())
-        except FileNotFoundError:
-            return False
+        return is_at(self._handle, folder / LOCK)
 
     @contextmanager
     def turn(self, call_id: str) -> Iterator[None]:
@@ -236,7 +234,7 @@ class CallCache:
     def _record(self, call_id: str) -> dict[str, Any] | None:
         line = self._journal.line(call_id)
         if line is None and self._mirror:
-            line = _content(self._path(call_id))
+            line = bytes_of(self._path(call_id))
         record = None if line is None else _parsed(line)
         return record if record and record.get("call_id") == call_id else None
 
@@ -317,17 +315,6 @@ class CallCache:
 
     def _path(self, call_id: str) -> Path:
         return self.folder / call_id[:2] / f"{call_id}.json"
-
-
-def _content(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        if error.errno == errno.EIO:  # a bad sector
-            return None
-        raise
 
 
 def _parsed(data: bytes) -> dict[str, Any] | None:

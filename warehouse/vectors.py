@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from rag_assay.warehouse.atomic_write import sweep
 from rag_assay.warehouse.errors import AssayError
-from rag_assay.warehouse.locks import try_lock
+from rag_assay.warehouse.locks import locked, try_lock
 from rag_assay.warehouse.remote import mirror_of
 from rag_assay.warehouse.segments import (
     UNKNOWN,
@@ -48,22 +48,10 @@ PATTERN = ".claim-*"
 
 
 @contextmanager
-def locked(path: Path, *, wait: bool) -> Iterator[bool | None]:
-    """Hold a lock in the block; yield False: another has it, None: there are no locks."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as file:
-        held = try_lock(file.fileno())
-        if held is False and wait:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            held = True
-        yield held
-
-
-@contextmanager
 def claim_texts(folder: Path, hashes: Sequence[str]) -> Iterator[npt.NDArray[np.bool_]]:
     """Claim texts while the block lasts; yield which of them no other process has claimed, shape (texts,)."""
     path = folder / f".claim-{uuid.uuid4().hex}"
-    with locked(folder / ".claiming.lock", wait=True) as locks:
+    with locked(folder / ".claiming.lock") as locks:
         taken = {one for claim in folder.glob(PATTERN) for one in _listed(claim)} if locks else set[str]()
         mine = np.array([name not in taken for name in hashes], np.bool_)
         listed = "\n".join(name for name, own in zip(hashes, mine.tolist(), strict=True) if own)
@@ -133,7 +121,6 @@ class VectorCache:
         self._width: int | None = None  # numbers in a vector, once that is known
 
     def __len__(self) -> int:
-        """Return how many vectors were there at the last look; one that was put twice may count twice."""
         return sum(sum(names.values()) for names in self._shards.values())
 
     def get(self, hashes: Sequence[str]) -> dict[str, npt.NDArray[np.float32]]:
@@ -204,7 +191,6 @@ class VectorCache:
             self._forget(name)
 
     def compact(self) -> int:
-        """Join small segments and divide full shards, the new before the old go; return how many went."""
         sweep(self.folder)
         self.refresh()
         before = {name for names in self._shards.values() for name in names}

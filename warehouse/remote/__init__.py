@@ -15,12 +15,6 @@ if TYPE_CHECKING:
     from rag_assay.warehouse.remote.store import RemoteStore
 
 
-def remote_of(home: Home) -> RemoteStore | None:
-    """Return the store in which a workspace lies; None where the workspace is a folder of this machine."""
-    url = remote_url(home.root)
-    return _opened(url) if url else None
-
-
 @lru_cache(maxsize=8)
 def _opened(url: str) -> RemoteStore:
     from rag_assay.warehouse.remote.store import RemoteStore

@@ -29,13 +29,14 @@ from rag_assay.warehouse.artifact_records import (
 )
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.errors import InputError
-from rag_assay.warehouse.locks import try_lock
+from rag_assay.warehouse.locks import locked, try_lock
 from rag_assay.warehouse.remote.store import DamagedObjectError, ObjectInfo, RemoteStore, at_once
 
 if TYPE_CHECKING:
     from rag_assay.warehouse.paths import Home
 
 GIGABYTES = 20.0
+_LOCK = ".scratch.lock"
 _STEP = 20  # the scratch is measured again when this part of its limit was fetched
 
 
@@ -52,7 +53,7 @@ class Scratch:
 
     @contextmanager
     def using(self, folder: Path) -> Iterator[None]:
-        with self._lock, self._shared(fcntl.LOCK_SH):
+        with self._lock, locked(self.root / _LOCK, fcntl.LOCK_SH):
             if folder not in self._used or self._owner != os.getpid():
                 os.write(self._noted(), f"{folder}\n".encode("utf-8", "surrogateescape"))
                 self._used.add(folder)
@@ -71,7 +72,7 @@ class Scratch:
             self._fetched = 0.0
 
     def _evict(self, limit: float) -> None:
-        with self._shared(fcntl.LOCK_EX):
+        with locked(self.root / _LOCK, fcntl.LOCK_EX):
             folders = sorted(self._folders(), key=lambda one: one[1])
             total = sum(size for _, _, size in folders)
             used = self._in_use() if total > limit else set()
@@ -119,17 +120,6 @@ class Scratch:
 
     def _name(self) -> str:
         return f"{os.uname().nodename}-{os.getpid()}-{id(self)}"
-
-    @contextmanager
-    def _shared(self, kind: int) -> Iterator[None]:
-        self.root.mkdir(parents=True, exist_ok=True)
-        handle = os.open(self.root / ".scratch.lock", os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            with suppress(OSError):  # a file system without locks
-                fcntl.flock(handle, kind)
-            yield
-        finally:
-            os.close(handle)
 
 
 def limit_of_scratch() -> float:

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from rag_assay.warehouse.atomic_write import atomic_write
-from rag_assay.warehouse.cancellation import cancellable_sleep
 from rag_assay.warehouse.errors import AssayError, InputError
 from rag_assay.warehouse.full_disk import FULL
 from rag_assay.warehouse.identity import sha256_file
-from rag_assay.warehouse.locks import try_lock
+from rag_assay.warehouse.locks import locked
 from rag_assay.warehouse.paths import check_url
 
 if TYPE_CHECKING:
@@ -293,18 +292,12 @@ class RemoteStore:
 
     def _replace_file(self, path: str, data: bytes, version: Version) -> bool:
         assert self._folder  # noqa: S101 -- for the type
-        self._folder.mkdir(parents=True, exist_ok=True)
-        handle = os.open(self._folder / ".replace.lock", os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            while try_lock(handle) is False:
-                cancellable_sleep(0.005)
+        with locked(self._folder / ".replace.lock"):
             found = self.read_with_version(path)
             if found is None or found[1] != version:
                 return found is not None and found[0] == data
             self.put(path, data)
             return True
-        finally:
-            os.close(handle)
 
 
 class DamagedObjectError(AssayError):

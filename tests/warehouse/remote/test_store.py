@@ -10,7 +10,7 @@ import pytest
 from rag_assay.warehouse.errors import AssayError, InputError
 from rag_assay.warehouse.identity import sha256_bytes
 from rag_assay.warehouse.paths import home
-from rag_assay.warehouse.remote import remote_of
+from rag_assay.warehouse.remote import mirror_of
 from rag_assay.warehouse.remote.store import DamagedObjectError, RemoteStore, Version, at_once
 from tests.fakes.object_storage import Server
 
@@ -157,9 +157,9 @@ def test_a_home_at_a_url_has_a_scratch_folder_of_its_own(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("ASSAY_REMOTE", "")
     here = home()
-    found = remote_of(here)
-    assert found is not None
-    assert found.url == url
+    mirror = mirror_of(here)
+    assert mirror is not None
+    assert mirror.store.url == url
     assert tmp_path in here.root.parents
     monkeypatch.setenv("ASSAY_SCRATCH", str(here.root))
     assert home() == here
@@ -171,4 +171,4 @@ def test_a_home_at_a_url_has_a_scratch_folder_of_its_own(
     with pytest.raises(InputError, match="holds files of something else"):
         home()
     monkeypatch.setenv("ASSAY_HOME", str(tmp_path / "local"))
-    assert remote_of(home()) is None
+    assert mirror_of(home()) is None
