@@ -252,10 +252,10 @@ class Unanswered(NamedTuple):
 
 @dataclass(frozen=True)
 class Conversation:
-    """A conversation as its file has it.
+    """A conversation as its file has it: of feedback and votes the last, by id of the turn or number of the
+    question.
 
     turns: in the order in which they were answered
-    feedback, votes: the last, by id of the turn or number of the question
     unanswered: being answered now or left by a process that has ended
     """
 
@@ -372,15 +372,8 @@ class Conversations:
         return Stamp(at.st_size, at.st_mtime_ns)
 
     def stamps(self) -> dict[tuple[str, str], Stamp]:
-        found = {}
-        for path in sorted(self.root.glob("*/*.jsonl")):
-            if _STUDY.fullmatch(path.parent.name) and _ID.fullmatch(path.stem):
-                try:
-                    at = path.stat()
-                except FileNotFoundError:  # it was deleted meanwhile
-                    continue
-                found[path.parent.name, path.stem] = Stamp(at.st_size, at.st_mtime_ns)
-        return found
+        names = ((path.parent.name, path.stem) for path in sorted(self.root.glob("*/*.jsonl")))
+        return {name: stamp for name in names if (stamp := self.stamp(*name))}
 
     def of(self, study: str, persons: Sequence[str] | None = None) -> Iterator[Conversation]:
         found = [self.read(study, name) for of, name in self.stamps() if of == study]

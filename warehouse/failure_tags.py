@@ -6,12 +6,11 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from secrets import token_hex
-from typing import Any
 
 from rag_assay.warehouse.encodable import encodable
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.human_scores import HumanScores, annotator_name
-from rag_assay.warehouse.journal import append, read_lines
+from rag_assay.warehouse.journal import append, read_records
 from rag_assay.warehouse.paths import Home
 
 LONGEST_TAG = 60  # characters
@@ -36,7 +35,7 @@ class FailureTags:
     def current(self) -> list[FailureTag]:
         found: dict[FailureTag, None] = {}
         spelt: dict[str, str] = {}  # two annotators may type a new tag at once
-        for record in self._records():
+        for record in read_records(self.path, _is_record):
             showing = 2 if record.get("showing") == 2 else 1
             tag = spelt.setdefault(record["tag"].casefold(), record["tag"])
             one = FailureTag(record["annotator"], record["item_id"], tag, showing)
@@ -58,13 +57,6 @@ class FailureTags:
         record = {"tag_id": token_hex(8), **asdict(new), "removed": is_there}
         append(self.path, [record], "tag_id", _is_record)
         return not is_there
-
-    def _records(self) -> Iterable[dict[str, Any]]:
-        try:
-            data = self.path.read_bytes()
-        except FileNotFoundError:
-            return []
-        return [one.record for one in read_lines(data) if one.record is not None and _is_record(one.record)]
 
 
 def tags_by_use(tags: Iterable[FailureTag]) -> list[str]:

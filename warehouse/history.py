@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from rag_assay.warehouse.journal import append, read_lines
+from rag_assay.warehouse.journal import append, read_records
 from rag_assay.warehouse.parquet import frame
 from rag_assay.warehouse.schemas import HISTORY
 
@@ -26,14 +26,9 @@ def history_studies(home: Home) -> list[str]:
 
 def history_records(home: Home, study: str) -> list[Record]:
     """Return the lines of a study, the oldest first, each id once; what a kill has torn is left out."""
-    try:
-        data = home.history(study).read_bytes()
-    except FileNotFoundError:
-        return []
     found: dict[str, Record] = {}
-    for line in read_lines(data):
-        if line.record is not None and _is_entry(line.record):
-            found.setdefault(line.record[ENTRY], line.record)
+    for record in read_records(home.history(study), _is_entry):
+        found.setdefault(record[ENTRY], record)
     return list(found.values())
 
 

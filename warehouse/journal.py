@@ -7,7 +7,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
@@ -32,8 +32,6 @@ class JournalLine(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """The ids in a file, as it was when this process wrote it last."""
-
     stamp: tuple[int, ...]
     ids: set[str]
 
@@ -55,6 +53,14 @@ def read_lines(data: bytes) -> Iterator[JournalLine]:
         record = _object(line)
         if record is not None or number < len(lines):
             yield JournalLine(number, record)
+
+
+def read_records(path: Path, is_there: Callable[[Object], bool]) -> Iterator[Object]:
+    """Yield the valid records of a journal; none where there is no file."""
+    with suppress(FileNotFoundError):
+        for line in read_lines(path.read_bytes()):
+            if line.record is not None and is_there(line.record):
+                yield line.record
 
 
 def _object(line: bytes) -> Object | None:
@@ -109,8 +115,7 @@ def _ids(path: Path, handle: int, key: str, is_there: Callable[[Object], bool]) 
     known = _known.get((path, key))
     if known and known.stamp == _stamp(handle):
         return known.ids
-    records = (line.record for line in read_lines(path.read_bytes()))
-    return {str(record[key]) for record in records if record is not None and is_there(record)}
+    return {str(record[key]) for record in read_records(path, is_there)}
 
 
 @contextmanager
@@ -126,14 +131,14 @@ def _opened(path: Path) -> Iterator[tuple[int, bool]]:
                 if monotonic() > end:
                     raise LockedError(f"{path}: another process has held it for {WAIT:.0f} s; end that one")
                 cancellable_sleep(GLANCE)
-            if _is_at(handle, path):  # another file may have taken its place meanwhile, by an editor say
+            if is_at(handle, path):  # another file may have taken its place meanwhile, by an editor say
                 yield handle, bool(locked)
                 return
         finally:
             os.close(handle)
 
 
-def _is_at(handle: int, path: Path) -> bool:
+def is_at(handle: int, path: Path) -> bool:
     try:
         return os.path.samestat(os.fstat(handle), path.stat())
     except FileNotFoundError:

@@ -16,7 +16,7 @@ from typing import Any
 
 from rag_assay.evals.reporting.display import plain
 from rag_assay.warehouse.inference.redaction import without_key
-from rag_assay.warehouse.journal import append, read_lines
+from rag_assay.warehouse.journal import append, read_records
 from rag_assay.warehouse.paths import Home
 
 TITLE = 200  # characters
@@ -66,11 +66,7 @@ class Journal:
         self.path = home.root / "alerts" / f"{study}.jsonl"
 
     def lines(self) -> list[dict[str, Any]]:
-        try:
-            data = self.path.read_bytes()
-        except FileNotFoundError:
-            return []
-        return [one.record for one in read_lines(data) if one.record is not None and _is_line(one.record)]
+        return list(read_records(self.path, _is_line))
 
     def note(self, events: Sequence[AlertEvent]) -> None:
         noted = datetime.now(UTC).isoformat()
