@@ -11,6 +11,7 @@ import re
 import uuid
 import zlib
 from collections import Counter
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from io import TextIOWrapper
 from pathlib import Path
@@ -20,7 +21,7 @@ from typing import Any, Literal, NamedTuple, Self
 import polars as pl
 
 from rag_assay.crawlers.items import Page
-from rag_assay.warehouse.atomic_write import atomic_write, sweep
+from rag_assay.warehouse.atomic_write import atomic_write, sweep, temporary_beside
 from rag_assay.warehouse.errors import CorruptFileError, LockedError
 from rag_assay.warehouse.identity import canonical, sha256_bytes
 from rag_assay.warehouse.packs import SMALL, SUFFIX, Packs, PackWriter
@@ -90,17 +91,28 @@ def killed(header: Row, entries: list[Row]) -> Row:
     pages = {entry["page"]["url"]: entry for entry in entries if "page" in entry}.values()
     seen = Counter(entry["outcome"] for entry in pages)
     reasons = Counter(entry["page"]["reason"] for entry in pages if entry["page"]["reason"])
+    seen["gone"] = sum("gone" in entry for entry in entries)
     times = [entry["page"]["fetched_at"] for entry in pages]
+    ended_at = max([header["started_at"], *times])  # a page that is carried over is older
+    return _crawl_row(header, ended_at, KILLED, seen, reasons)
+
+
+def _crawl_row(
+    crawl: Row,
+    ended_at: str,
+    outcome: str,
+    counts: Mapping[str, int],
+    reasons: Mapping[str, int],
+    size: tuple[int | None, int | None] = (None, None),
+) -> Row:
+    """size: requests and bytes"""
     return {
-        "crawl_id": header["crawl_id"],
-        "source": header["source"],
-        "started_at": header["started_at"],
-        "ended_at": max([header["started_at"], *times]),  # a page that is carried over is older
-        "outcome": KILLED,
-        "requests": None,
-        "bytes": None,
-        **{name: seen[name] for name in ("new", "changed", "unchanged")},
-        "gone": sum("gone" in entry for entry in entries),
+        **{name: crawl[name] for name in ("crawl_id", "source", "started_at")},
+        "ended_at": ended_at,
+        "outcome": outcome,
+        "requests": size[0],
+        "bytes": size[1],
+        **{name: counts[name] for name in ("new", "changed", "unchanged", "gone")},
         "failed": canonical(dict(sorted(reasons.items()))),
     }
 
@@ -124,39 +136,28 @@ def locked(path: Path, source: str) -> TextIOWrapper:
     return file
 
 
-class Bodies:
-    """Stores each body once; ``pack``: of small bodies, None: each is a file that is there at once."""
+class Bodies(PackWriter):
+    """Stores each body once: those of at most ``packed`` bytes in a pack, the others in files at once."""
 
-    def __init__(self, home: Home, scratch: Path, pack: str | None) -> None:
+    def __init__(self, home: Home, scratch: Path, pack: str, packed: int = SMALL) -> None:
+        super().__init__(home.packs / f"{pack}{SUFFIX}")
         self._home = home
         self._scratch = scratch
+        self._packed = packed
         self._known = Packs(home.packs)
-        self._pack = PackWriter(home.packs / f"{pack}{SUFFIX}") if pack else None
-
-    @property
-    def waiting(self) -> bool:
-        return self._pack is not None and self._pack.waiting
 
     def store(self, body: bytes) -> str:
-        if self._pack is None or len(body) > SMALL:
+        if len(body) > self._packed:
             return write_body(self._home, body, self._scratch)
         sha256 = sha256_bytes(body)
-        if sha256 not in self._pack and not self._is_there(sha256):
-            self._pack.add(sha256, body)
+        if sha256 not in self and not self._is_there(sha256):
+            self.add(sha256, body)
         return sha256
 
     def _is_there(self, sha256: str) -> bool:
         if self._known.find(sha256, look_again=False) is not None:
             return True
         return self._home.body(sha256).exists() and is_whole(self._home, sha256)
-
-    def sync(self) -> None:
-        if self._pack is not None:
-            self._pack.sync()
-
-    def close(self) -> None:
-        if self._pack is not None:
-            self._pack.close()
 
 
 _FACTS = ("url", "content_type", "etag", "last_modified")
@@ -196,10 +197,9 @@ class FollowedPages:
             os.utime(path)
             return
         facts = json.dumps({name: getattr(page, name) for name in _FACTS}).encode()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
-        temporary.write_bytes(gzip.compress(facts + b"\n" + page.body, compresslevel=6, mtime=0))
-        temporary.replace(path)
+        with temporary_beside(path) as temporary:
+            temporary.write_bytes(gzip.compress(facts + b"\n" + page.body, compresslevel=6, mtime=0))
+            temporary.replace(path)
 
     def sweep(self, before: datetime) -> None:
         for path in self.folder.glob("*"):
@@ -232,11 +232,9 @@ class SeenUrl(NamedTuple):
 class PageStore:
     """Takes the pages of one crawl of one source. One process per source; others get `LockedError`.
 
-    Every page is flushed to the journal before `add` returns or, if read from files, once its body is on
-    disk; `close` merges it into the manifest, as opening does with that of a process that died. When
-    ``origin`` changes, the manifest is set aside until it changes back.
-
-    from_files: a failed page replaces the earlier one, and what was not read is gone
+    Every page is in the journal before `add` returns or, if read from files, once its body is on disk;
+    `close` merges it into the manifest, as opening does with that of a process that died. When ``origin``
+    changes, the manifest is set aside until it changes back. ``from_files``: what was not read is gone.
     """
 
     def __init__(self, home: Home, source: str, origin: str = "", *, from_files: bool = False) -> None:
@@ -270,7 +268,7 @@ class PageStore:
         self._fresh_from = max(began, datetime.now(UTC) - RESUMABLE) if began else None
         self._journal = self._begun()
         self._lines: list[str] = []  # of the journal, which wait for the bodies that they name
-        self._bodies = Bodies(home, self.folder, self.crawl_id if from_files else None)
+        self._bodies = Bodies(home, self.folder, self.crawl_id, SMALL if from_files else -1)
 
     def __enter__(self) -> Self:
         return self
@@ -405,18 +403,8 @@ class PageStore:
 
     def _row_of(self, outcome: str, requests: int | None, size: int | None) -> Row:
         reasons = Counter(one.reason for one in self._added.values() if one.reason)
-        counts = {name: count for name, count in self.counts().items() if name != "failed"}
-        return {
-            "crawl_id": self.crawl_id,
-            "source": self.source,
-            "started_at": self.started_at.isoformat(),
-            "ended_at": datetime.now(UTC).isoformat(),
-            "outcome": outcome,
-            "requests": requests,
-            "bytes": size,
-            **counts,
-            "failed": canonical(dict(sorted(reasons.items()))),
-        }
+        now = datetime.now(UTC).isoformat()
+        return _crawl_row(self._header(), now, outcome, self.counts(), reasons, (requests, size))
 
     def _leave_unseen(self) -> None:
         for row in self.unseen():
@@ -434,16 +422,18 @@ class PageStore:
 
     def _begun(self) -> TextIOWrapper:
         journal = self._path.open("w", encoding="utf-8")
-        header = {
+        journal.write(json.dumps({"crawl": self._header()}) + "\n")
+        journal.flush()
+        return journal
+
+    def _header(self) -> Row:
+        return {
             "crawl_id": self.crawl_id,
             "started_at": self.started_at.isoformat(),
             "source": self.source,
             "origin": self._origin,
             "from_files": self.from_files,
         }
-        journal.write(json.dumps({"crawl": header}) + "\n")
-        journal.flush()
-        return journal
 
     def _merge(self) -> None:
         if not self._changed:

@@ -14,10 +14,10 @@ ABANDONED = 24 * 3600.0  # seconds after which a file that was being written is 
 
 
 @contextmanager
-def temporary_beside(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside ``path``; what is there when the block ends is removed."""
+def temporary_beside(path: Path, folder: Path | None = None) -> Iterator[Path]:
+    """Yield a temporary path beside ``path``, or in ``folder``; it is removed when the block ends."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp")
+    temporary = (folder or path.parent) / f".{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp"
     try:
         yield temporary
     finally:

@@ -6,9 +6,7 @@ import codecs
 import gzip
 import json
 import logging
-import os
 import re
-import uuid
 import zlib
 from collections.abc import Collection
 from contextlib import suppress
@@ -19,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.atomic_write import atomic_write, temporary_beside
 from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.identity import digest_strings, sha256_bytes
 from rag_assay.warehouse.packs import Packs
@@ -148,14 +146,9 @@ def write_body(home: Home, body: bytes, scratch: Path | None = None) -> str:
     path = home.body(sha256)
     if path.exists() and _unpacked(path.read_bytes()) == body:
         return sha256
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = (scratch or path.parent) / f".{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp"
-    try:
+    with temporary_beside(path, scratch) as temporary:
         temporary.write_bytes(gzip.compress(body, compresslevel=6, mtime=0))
         temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
     return sha256
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.identity import digest
 
@@ -62,9 +63,8 @@ def use_remote_home(url: str) -> Path:
                 f"let {SCRATCH} name an empty one"
             )
         if owner is None:
-            temporary = mark.with_name(f".{os.getpid()}.tmp")
-            temporary.write_text(url, "utf-8")
-            temporary.replace(mark)
+            with atomic_write(mark) as temporary:
+                temporary.write_text(url, "utf-8")
         elif owner != url:
             raise InputError(f"{scratch} is the scratch folder of {owner}: let {SCRATCH} name one for {url}")
     except OSError as error:
@@ -170,6 +170,5 @@ def workspace_place() -> str:
 
 
 def home() -> Home:
-    """Return the workspace (`workspace_place`); of one at a URL, its scratch folder."""
     place = workspace_place()
     return Home(use_remote_home(place) if is_url(place) else Path(place).expanduser().resolve())
