@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple, Self
 from urllib.parse import urljoin, urlsplit
 
@@ -23,6 +21,7 @@ from rag_assay.crawlers.markup import content_type_of
 from rag_assay.crawlers.spiders.base import SiteSpider, is_unreachable, reason_of, sitemaps_in, spider_of
 from rag_assay.crawlers.store import Followed
 from rag_assay.warehouse.errors import CorruptFileError
+from rag_assay.warehouse.iso_dates import retry_after
 from rag_assay.warehouse.pages import media_type, read_body
 
 READ_BYTES = 512 * 1024  # RFC 9309, 2.5: a crawler reads 500 KiB at least
@@ -249,7 +248,7 @@ class BackOffMiddleware(OfCrawler):
         host = urlsplit(request.url).hostname or ""
         slot = self.crawler.engine.downloader.slots.get(host)
         wanted = (response.headers.get("Retry-After") or b"").decode("latin-1").strip()
-        if response.status in {429, 503} and (seconds := seconds_until(wanted)):
+        if response.status in {429, 503} and (seconds := retry_after(wanted)):
             if slot is not None:
                 _end, *pace = self._before.get(host, (0.0, slot.delay, slot.concurrency))
                 self._before[host] = (time.monotonic() + seconds, *pace)
@@ -260,18 +259,3 @@ class BackOffMiddleware(OfCrawler):
                 del self._before[host]
                 slot.delay, slot.concurrency = delay, concurrency
         return response
-
-
-def seconds_until(retry_after: str) -> float:
-    """Return how long a Retry-After header asks to wait, in seconds; 0 where it says nothing of use.
-
-    >>> seconds_until("120"), seconds_until("Fri, 31 Dec 1999 23:59:59 GMT"), seconds_until("soon")
-    (120.0, 0.0, 0.0)
-    """
-    if retry_after.isdecimal():
-        return float(retry_after)
-    try:
-        then = parsedate_to_datetime(retry_after)
-        return max(0.0, (then.astimezone(UTC) - datetime.now(UTC)).total_seconds())
-    except (ValueError, TypeError, OverflowError):
-        return 0.0

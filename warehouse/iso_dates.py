@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
-from datetime import date, datetime
+from contextlib import suppress
+from datetime import UTC, date, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 Node = dict[str, Any]
@@ -81,9 +84,9 @@ _DOTS = re.compile(r"\b(\d{1,2})\.\s?(\d{1,2})\.\s?(\d{4})\b")
 _SLASHES = re.compile(r"\b(\d{1,2})/(\d{1,2})/(\d{4})\b")
 _JAVA = re.compile(r"[A-Z][a-z]{2} ([A-Z][a-z]{2}) (\d{1,2}) (\d\d:\d\d:\d\d) (\w+) (\d{4})")
 _MONTHS = {
-    name: number
-    for number, name in enumerate(
-        ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1
+    name: n
+    for n, name in enumerate(
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"], 1
     )
 }
 _ZONES = {"CET": "+01:00", "CEST": "+02:00", "GMT": "+00:00", "UTC": "+00:00", "BST": "+01:00"}
@@ -100,9 +103,8 @@ def first_iso(*candidates: Any, day_first: bool = False) -> str | None:
 
 
 def iso(text: str, *, day_first: bool = False) -> str | None:
-    """Return a date or time in ISO 8601, with its own precision; None if there is none.
-
-    day_first: 5/6/2022 is the 5th of June; unless that is known it may be the 6th of May, and is no date
+    """Return a date or time in ISO 8601, with its own precision; None if there is none. ``day_first``:
+    5/6/2022 is the 5th of June; unless that is known it is no date.
 
     >>> iso("2024-05-03T14:24:00Z"), iso("28.04.2023"), iso("Fri Apr 28 19:20:36 CEST 2023")
     ('2024-05-03T14:24:00+00:00', '2023-04-28', '2023-04-28T19:20:36+02:00')
@@ -139,3 +141,21 @@ def _day(year: str, month: str, day: str) -> str | None:
         return date(int(year), int(month), int(day)).isoformat()
     except ValueError:
         return None
+
+
+def retry_after(value: str | None) -> float | None:
+    """Return the seconds that a `Retry-After` header says, by number or date; None: it says nothing of use.
+
+    >>> [retry_after(value) for value in ("2.5", "-1", "nan", "soon", "Fri, 31 Dec 1999 23:59:59 GMT")]
+    [2.5, 0.0, None, None, 0.0]
+    """
+    if not value:
+        return None
+    with suppress(ValueError):
+        seconds = float(value)
+        return None if math.isnan(seconds) else max(0.0, seconds)
+    with suppress(ValueError, TypeError, OverflowError):
+        then = parsedate_to_datetime(value)
+        then = then if then.tzinfo else then.replace(tzinfo=UTC)
+        return max(0.0, (then - datetime.now(UTC)).total_seconds())
+    return None

@@ -130,9 +130,9 @@ class Webhook:
     def _try(self, body: bytes) -> tuple[str, float | None]:
         import httpx
 
-        from rag_assay.warehouse.inference.call_failures import retry_after
         from rag_assay.warehouse.inference.egress import NotAllowedError, guard_client, only_to
         from rag_assay.warehouse.inference.http_limits import limit
+        from rag_assay.warehouse.iso_dates import retry_after
 
         stamp = str(int(time.time()))
         headers = {"Content-Type": "application/json; charset=utf-8", "User-Agent": "rag-assay"}
@@ -153,7 +153,9 @@ class Webhook:
         if reply.is_redirect:
             return f"answered {reply.status_code}, a redirect, which is not followed", None
         is_passing = reply.status_code in {408, 425, 429} or reply.status_code >= 500
-        return f"answered {reply.status_code}", retry_after(reply.headers) or 0.0 if is_passing else None
+        if not is_passing:
+            return f"answered {reply.status_code}", None
+        return f"answered {reply.status_code}", retry_after(reply.headers.get("retry-after")) or 0.0
 
     def _destination(self) -> Destination:
         from rag_assay.warehouse.inference.egress import Destination, NotAllowedError, is_allowed, origin

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import re
 import socket
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
 import httpx
@@ -17,6 +13,7 @@ from rag_assay.warehouse.inference.chat_completions import MissingKeyError, NoCo
 from rag_assay.warehouse.inference.egress import NotAllowedError
 from rag_assay.warehouse.inference.http_limits import ReplyTooLargeError
 from rag_assay.warehouse.inference.model_servers import UnknownServerError, litellm, unreachable
+from rag_assay.warehouse.iso_dates import retry_after
 from rag_assay.warehouse.status import Status
 
 _BY_CODE = {
@@ -98,7 +95,7 @@ def fault_of(error: Exception) -> CallFailure:
     headers = _server_headers(error)
     if _is_lasting(error) or not _may_pass(error, headers):
         return CallFailure(is_passing=False)
-    wait = retry_after(headers or {})
+    wait = retry_after((headers or {}).get("retry-after"))
     is_limit = status_of(error) is Status.RATE_LIMITED or bool(wait)
     return CallFailure(is_passing=True, is_limit=is_limit, retry_after=wait)
 
@@ -122,25 +119,6 @@ def _may_pass(error: Exception, headers: Mapping[str, str] | None) -> bool:
     )
     code = getattr(error, "status_code", None)
     return isinstance(error, passing) or (headers is not None and code in _PASSING)
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Read `Retry-After`: seconds, or an HTTP date (default: UTC); None when it is missing or neither.
-
-    >>> [retry_after({"retry-after": value}) for value in ("2.5", "-1", "nan", "soon")]
-    [2.5, 0.0, None, None]
-    """
-    value = headers.get("retry-after")
-    if not value:
-        return None
-    with suppress(ValueError):
-        seconds = float(value)
-        return None if math.isnan(seconds) else max(0.0, seconds)
-    with suppress(ValueError, TypeError, OverflowError):
-        date = parsedate_to_datetime(value)
-        then = date if date.tzinfo else date.replace(tzinfo=UTC)
-        return max(0.0, (then - datetime.now(UTC)).total_seconds())
-    return None
 
 
 def obstacle(error: Exception, model: str | None, api_base: str | None, *, answered: bool) -> str | None:
