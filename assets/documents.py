@@ -221,17 +221,16 @@ class _Tally:
             yield batch.documents
 
     def scans(self) -> Check:
-        first = f": {'; '.join(self.scanned[:FIRST])}" if self.scanned else ""
         lost = "pages that are images, whose words are missing (`ocr` of the source reads them)"
-        message = f"{len(self.scanned)} PDFs have {lost}{first}"
-        return Check("no_scans", not self.scanned, message, {"first": self.scanned[:50]}, severe=False)
+        return _none("no_scans", self.scanned, f"PDFs have {lost}")
 
     def vanished(self) -> Check:
-        first = f": {'; '.join(self.headless[:FIRST])}" if self.headless else ""
-        message = f"{len(self.headless)} pages lost more than half of their headings{first}"
-        return Check(
-            "keeps_headings", not self.headless, message, {"first": self.headless[:50]}, severe=False
-        )
+        return _none("keeps_headings", self.headless, "pages lost more than half of their headings")
+
+
+def _none(name: str, found: list[str], what: str) -> Check:
+    first = f": {'; '.join(found[:FIRST])}" if found else ""
+    return Check(name, not found, f"{len(found)} {what}{first}", {"first": found[:50]}, severe=False)
 
 
 @contextmanager

@@ -116,8 +116,6 @@ def summary(row: dict[str, Any]) -> str:
 
 
 class _OneLine(logging.Formatter):
-    """What happened, in a line; the traceback is in the log file."""
-
     def format(self, record: logging.LogRecord) -> str:
         return f"{record.levelname}: {record.getMessage()}"
 

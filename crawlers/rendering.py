@@ -101,8 +101,6 @@ class RenderMiddleware(OfCrawler):
 
 
 class _Browser:
-    """One Chromium for a crawl, started for the first page that needs it."""
-
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._playwright: Any = None
@@ -175,8 +173,6 @@ async def _refuse(socket: Any) -> None:
 
 
 class _Visit:
-    """Answers the requests of one page: its own from what was downloaded, the others by the downloader."""
-
     def __init__(
         self, crawler: Crawler, spider: SiteSpider, response: Response, kept: OrderedDict[str, _Answer]
     ) -> None:

@@ -23,8 +23,7 @@ from rag_assay.warehouse.locks import try_lock
 
 
 class Pieces:
-    """Rows by the identity of their inputs, a file each; one that does not fit its checksum does not count.
-    """
+    """Rows by the identity of their inputs, a file each; a torn one does not count."""
 
     def __init__(self, folder: Path, name: str = ".pieces") -> None:
         self._folder = folder / name

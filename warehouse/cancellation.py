@@ -41,7 +41,6 @@ def cancel_scope(stopped: Callable[[], bool]) -> Iterator[None]:
 
 
 def cancellable_sleep(seconds: float) -> None:
-    """Sleep; raise `CancelledError` once the calling thread's work is cancelled."""
     end = monotonic() + seconds
     while (left := end - monotonic()) > 0:
         if is_cancelled():

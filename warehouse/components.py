@@ -112,7 +112,6 @@ class OneOf:
 
 
 def validate_kind(name: str, kind: type[BaseModel], written: object) -> Any:
-    """Return the component; mistakes are located under its name."""
     try:
         return kind.model_validate(written)
     except ValidationError:  # a model around it is slow to make, and tells the same mistakes at their places

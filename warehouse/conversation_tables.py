@@ -72,7 +72,6 @@ Key = tuple[str, str]
 
 
 def write_conversations(connection: duckdb.DuckDBPyConnection, home: Home) -> int:
-    """Bring the tables up to date; return how many conversations were read."""
     there = Conversations(home)
     now = there.stamps()
     known = {

@@ -97,8 +97,6 @@ def run_cooperatively(
 
 
 class _Turns(Generic[Result]):
-    """Whose turn it is; the thread that makes it has the first one."""
-
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._turn = FairSlots(slots=0)

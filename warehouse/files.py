@@ -83,8 +83,7 @@ def bounded_lines(file: IO[AnyStr], limit: int, ends: AnyStr) -> Iterator[tuple[
 
 
 def walk(root: Path) -> Iterator[Path]:
-    """Yield the files under a folder, sorted, without hidden ones and the workspace; unlistable folders last.
-    """
+    """Yield the files under a folder, sorted, without hidden ones; unlistable folders last."""
     home_root = os.path.realpath(home().root)
     real_root = os.path.realpath(root)
     shut: list[Path] = []

@@ -54,8 +54,6 @@ class _Parts:
 
 
 class _Imported:
-    """Loader of a module that has been imported while it was searched for."""
-
     def __init__(self, spec: ModuleSpec | None) -> None:
         self._spec = spec
 

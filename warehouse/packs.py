@@ -89,8 +89,6 @@ def _sum(number: int, size: int, packed: int, table: bytes) -> int:
 
 
 class _Block(NamedTuple):
-    """Where the packed bodies of a block begin and end, and which they are (`_ENTRY`)."""
-
     at: int
     end: int
     entries: npt.NDArray[np.void]

@@ -28,7 +28,6 @@ _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 @cache
 def machine_mark() -> str:
-    """Return 12 hexadecimal digits that stand for this machine's name, for names of files."""
     return sha256_text(platform.node())[:12]
 
 

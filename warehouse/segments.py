@@ -1,9 +1,8 @@
 """Segments of the vector cache: immutable files of vectors, sorted by the SHA-256 of their texts.
 
-A segment is a header (`HEADER`), the index (the first 64 bits of each SHA-256, rising, and the tokens of
-each text), then one record of fixed size a text: its SHA-256, its vector, and a CRC-32 of both. The
-checksums begin with that of the embedder's revision. The name is `SHARD.ORDER.ROWS.vectors`: the leading
-hex digits that all texts share (`all`: none); the order rises with time.
+A header (`HEADER`), the index (the first 64 bits of each SHA-256, rising, and the tokens of each text), then
+one record a text: its SHA-256, its vector, and a CRC-32 of both. Checksums begin with that of the embedder's
+revision. The name is `SHARD.ORDER.ROWS.vectors`: the leading hex digits that all texts share; a rising order.
 """
 
 from __future__ import annotations
@@ -206,7 +205,6 @@ class VectorSegment:
 
 
 def open_segment(path: Path, seed: int) -> VectorSegment:
-    """Read the index of a segment; one that is damaged is put aside, which only costs computing it again."""
     with _guarded(path), path.open("rb", buffering=0) as file:
         size = os.fstat(file.fileno()).st_size
         head = file.read(HEADER.size)
@@ -225,8 +223,6 @@ def open_segment(path: Path, seed: int) -> VectorSegment:
 
 
 class _guarded:  # noqa: N801 -- used as a function is
-    """Turn what is wrong with a file into `SegmentGoneError`, and put a damaged one aside."""
-
     def __init__(self, path: Path) -> None:
         self.path = path
 

@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 from urllib.parse import urlsplit
 
-from pydantic import Field, JsonValue, ValidationInfo, create_model, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    JsonValue,
+    ValidationInfo,
+    create_model,
+    field_validator,
+    model_validator,
+)
 
 from rag_assay.warehouse.cron import check_cron
 from rag_assay.warehouse.eurlex_notice import EURLEX, act_url
@@ -27,14 +35,6 @@ _ORIGIN = {
 }
 
 _OF_SPIDERS = ("domains", "allow", "deny", "allow_private", "sitemap_only", "login")
-
-
-def _is_drop(links: str) -> bool:
-    return links == "drop"
-
-
-def _is_auto(render: str) -> bool:
-    return render == "auto"
 
 
 # What only some sources know, by the spiders and readers that do.
@@ -165,7 +165,9 @@ class Source(Strict):
     allow_private: bool = False
     content: str | dict[str, str] | None = None
     sitemap_only: Annotated[bool, Field(exclude_if=not_)] = False
-    render: Annotated[Literal["auto", "always", "never"], Field(exclude_if=_is_auto)] = "auto"
+    render: Annotated[
+        Literal["auto", "always", "never"], Field(exclude_if=lambda render: render == "auto")
+    ] = "auto"
     login: Annotated[Login | None, Field(exclude_if=not_)] = None
     pdf: bool = False
     path: str | None = None
@@ -178,13 +180,13 @@ class Source(Strict):
     date_column: str | None = None
     mirror: Literal["sample_site"] | None = None
     language: Annotated[str, Field(pattern="^[a-z]{2}$")] | None = None
-    links: Annotated[Literal["drop", "keep"], Field(exclude_if=_is_drop)] = "drop"
+    links: Annotated[Literal["drop", "keep"], Field(exclude_if=lambda links: links == "drop")] = "drop"
     ocr: Annotated[str | None, Field(pattern=r"^\w+(\+\w+)*$", exclude_if=not_)] = None
     date_by: DateBy | None = None
     delay: Annotated[float, Field(ge=0)] = 0.7
     contact: str | None = None
     limits: CrawlLimits = CrawlLimits()
-    schedule: str = "0 5 * * 1"
+    schedule: Annotated[str, AfterValidator(check_cron)] = "0 5 * * 1"
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -248,11 +250,6 @@ class Source(Strict):
         if bad:
             raise ValueError(f"domains are host names, such as example.org, not {bad[0]!r}")
         return tuple(host.lower() for host in hosts)
-
-    @field_validator("schedule")
-    @classmethod
-    def _is_cron(cls, schedule: str) -> str:
-        return check_cron(schedule)
 
     @field_validator("content")
     @classmethod

@@ -118,14 +118,10 @@ def choices(connection: duckdb.DuckDBPyConnection, wanted: UsageFilter) -> Usage
             "SELECT is_demo, count(DISTINCT question_key) FROM usage_questions GROUP BY is_demo"
         ).fetchall()
     )
-    studies = {study for study, *_ in asked}
-    studies |= {
-        study
-        for (study,) in connection.execute(
-            "SELECT DISTINCT study FROM usage_leaders UNION SELECT DISTINCT study FROM usage_models "
-            "WHERE study IS NOT NULL"
-        ).fetchall()
-    }
+    others = connection.execute(
+        "SELECT study FROM usage_leaders UNION SELECT study FROM usage_models WHERE study IS NOT NULL"
+    ).fetchall()
+    studies = {study for study, *_ in (*asked, *others)}
     mine = [row for row in asked if row[4] == wanted.demo]
     return UsageChoices(
         tuple(sorted(studies)),

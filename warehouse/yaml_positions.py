@@ -84,8 +84,6 @@ class _Loader(Composer, CParser, SafeConstructor, Resolver):
 
 
 class _TooMuchError(Exception):
-    """A file is nested too deeply, or has too many nodes; from this line on."""
-
     def __init__(self, line: int) -> None:
         super().__init__(line)
         self.line = line

@@ -58,9 +58,9 @@ class Chunker(Component):
 
     The contract: offsets are exact; the union of the spans covers the text, white space aside; no span is
     longer than the recipe's limit; spans come in reading order, none inside its neighbour, and only white
-    space lies between them; a context holds its span; the same text gives the same spans in every process;
-    any Unicode text passes. A `size` counts tokens of the text alone; a `limit` counts all that the embedder
-    reads: the prefix and the model's special tokens too.
+    space lies between them; a context holds its span; the same text gives the same spans in every process.
+    A `size` counts tokens of the text alone; a `limit` counts the prefix and the model's special tokens
+    too.
     """
 
     @property

@@ -11,7 +11,6 @@ class WholeDocument(Chunker):
     """One chunk a document. Long ones need an embedder that truncates or averages windows, and says so."""
 
     kind: ClassVar[str] = "document"
-    code_version: ClassVar[str] = "1"
 
     def split(self, material: ChunkerInput, tools: Tools) -> list[ChunkSpan]:
         text = material.text

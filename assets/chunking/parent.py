@@ -20,7 +20,6 @@ class Parent(Chunker):
     """
 
     kind: ClassVar[str] = "parent"
-    code_version: ClassVar[str] = "1"
 
     size: Annotated[int, Field(ge=8, le=8192)] = 128
     overlap: Annotated[int, Field(ge=0)] = 42

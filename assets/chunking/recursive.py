@@ -32,7 +32,6 @@ class Recursive(Chunker):
     """
 
     kind: ClassVar[str] = "recursive"
-    code_version: ClassVar[str] = "1"
 
     unit: Literal["characters", "tokens"] = "characters"
     size: Annotated[int, Field(ge=8, le=100_000)] = 1000

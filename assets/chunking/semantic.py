@@ -1,8 +1,5 @@
-"""Semantic chunking: cut where neighbouring groups of sentences differ most.
-
-Greg Kamradt, "5 Levels Of Text Splitting" (2024), level 4; thresholds as `SemanticChunker` of
-langchain-experimental. Sentences are embedded with `buffer` neighbours on each side; a chunk ends where 1 -
-cosine exceeds a threshold from all distances of the document.
+"""Semantic chunking: cut where neighbouring groups of sentences differ most (Greg Kamradt, "5 Levels Of Text
+Splitting", 2024, level 4; thresholds as `SemanticChunker` of langchain-experimental).
 """
 
 from __future__ import annotations

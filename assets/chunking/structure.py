@@ -32,7 +32,6 @@ class Structure(Chunker):
     """
 
     kind: ClassVar[str] = "structure"
-    code_version: ClassVar[str] = "1"
 
     limit: Annotated[int, Field(ge=16, le=8192)] = 256
     overlap: Annotated[int, Field(ge=0)] = 0

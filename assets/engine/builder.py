@@ -32,8 +32,6 @@ log = logging.getLogger(__name__)
 
 
 class _DamagedError(AssayError):
-    """What a key is built from is damaged, and was set aside."""
-
     def __init__(self, message: str, needs: tuple[PartitionRef, ...]) -> None:
         super().__init__(message)
         self.needs = needs

@@ -102,9 +102,8 @@ Shared = TypeVar("Shared", bound=Resource)
 class BuildContext:
     """What a build may use.
 
-    budgets: of the run, over all stages
+    budgets: of the run, over all stages; dagster: the execution context, which only crawls need
     sound: (stage, identity, created_at) of artifacts verified in this run
-    dagster: the execution context, which only crawls need
     """
 
     home: Home
@@ -260,7 +259,6 @@ class Stage(ABC):
         return digest([[artifact.stage, artifact.data_version] for artifact in taken])
 
     def is_still(self, key: str, identity: str, store: ArtifactStore) -> bool:
-        """Return whether what a key is built from is what it was when its build began."""
         return self.identity(key, store) == identity
 
     def project_input(self, key: str, artifact: Artifact) -> Artifact:
@@ -302,7 +300,6 @@ class KeyOutcome:
 
     @property
     def blocked(self) -> str | None:
-        """Why nothing may be built from the key although it is there; None where something may."""
         return blocked_by(self.checks)
 
     @property

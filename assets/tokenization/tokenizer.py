@@ -163,8 +163,6 @@ class _Runs:
 
 
 class _Rows:
-    """A table of integers that grows at its end; its array is doubled, so that adding stays cheap."""
-
     def __init__(self, columns: int) -> None:
         self._array: Ints = np.zeros((1024, columns), np.int64)
         self._used = 0
@@ -224,7 +222,6 @@ def _splits_at_spaces(raw: RawTokenizer) -> bool:
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
-    """Return `read_tokenizer(folder)`, cached while the file stays unchanged."""
     path = folder / "tokenizer.json"
     status = path.stat() if path.is_file() else None
     return _kept(folder, *((status.st_mtime_ns, status.st_size) if status else (0, 0)))

@@ -561,7 +561,6 @@ class SiteSpider(scrapy.Spider):
         return is_stored and all(pattern_of(url) == pattern for url in onward)
 
     def _is_packed(self, response: Response) -> bool:
-        """Return whether a body is a packed sitemap; many servers know no media type of `.gz`."""
         return gzip_magic_number(response) and urlsplit(response.url).path.endswith(".gz")
 
     def visit_file(self, response: Response, kind: str) -> Output:

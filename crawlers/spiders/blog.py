@@ -7,15 +7,7 @@ from typing import Any
 from parsel import Selector
 from scrapy.http import HtmlResponse
 
-from rag_assay.crawlers.markup import (
-    Node,
-    distinct,
-    first,
-    listed,
-    meta,
-    present,
-    text_of,
-)
+from rag_assay.crawlers.markup import Node, distinct, first, listed, meta, present, text_of
 from rag_assay.crawlers.spiders.news import NewsSpider, authors, is_post
 from rag_assay.warehouse.iso_dates import first_iso
 

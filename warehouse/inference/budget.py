@@ -147,7 +147,6 @@ class Budget:
                 self._changed.wait(LOOK)
 
     def close(self, model: str, usd: float | None, tokens: int | None = None, *, answered: bool) -> None:
-        """Book what a call cost; None: not known."""
         self._book(model, Amount(usd or 0.0, tokens or 0, 1), answered=answered)
         if self.within is not None:
             self.within.close(model, usd, tokens, answered=answered)

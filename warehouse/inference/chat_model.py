@@ -85,7 +85,8 @@ class TokenPrice(Strict):
 
 
 class CallOptions(Recipe):
-    """How one language model is called.
+    """How one language model is called. Parameters that were not given, and those that change no answer
+    (limits, price, budget), are left out of identities.
 
     api_base: address of an OpenAI-compatible server; default: the provider's own
     temperature: default: 0
@@ -93,9 +94,6 @@ class CallOptions(Recipe):
     seed: sent with each call; default: that of the task, if it has one
     limits: timeout, retries, concurrent calls, rates
     price: for a model whose price LiteLLM does not know
-
-    What was not said is left out of what is stored of a recipe, so that a new parameter here leaves every
-    identity as it is; what does not change an answer (limits, price, budget) is left out of identities.
     """
 
     unless_said: ClassVar[frozenset[str]] = frozenset()
@@ -206,7 +204,6 @@ class ChatModel(ChatOptions):
         return _served_by(self.model, self.api_base)
 
     def token_price(self) -> Price | None:
-        """Return what one token costs: as the recipe says, or as LiteLLM knows; None: not known."""
         if self.price is not None:
             return Price(self.price.read / MILLION, self.price.written / MILLION)
         return price_of(self.model)

@@ -130,8 +130,6 @@ class _RefusedError(Exception):
 
 
 class _Server:
-    """Whether a server's completions and streams have token counts; None: not known."""
-
     def __init__(self) -> None:
         self.takes_options = True
         self.counts: bool | None = None

@@ -152,14 +152,11 @@ Result = TypeVar("Result")
 class Gateway(Closeable):
     """Asks models for completions; every outcome is a `Reply` with a typed status. Thread-safe.
 
-    Servers that speak OpenAI's protocol are asked over plain HTTP, all others through LiteLLM. After a
-    model could not be asked at all (no key, no server), its calls end as `not_run` with the same reason.
-    What several ask at once is asked and paid once.
+    After a model could not be asked at all (no key, no server), its calls end as `not_run` with the same
+    reason. What several ask at once is asked and paid once.
 
     timeout: seconds that a server may stay silent; five times as long for a whole reply
-    retries: further attempts after a passing failure, not after silence. Rate limits are waited out beside
-        them,
-        unless it is 0
+    retries: further attempts after a passing failure, not after silence; 0: rate limits are not waited out
     budget: what calls to other servers are paid from; None means no limit
     local_threads, local_context: of the local servers; None threads: several small servers share the cores
     obstacles_last: seconds after which a model that could not be asked at all is tried again

@@ -26,8 +26,6 @@ class ReplyTooLargeError(httpx.TransportError):
 
 
 class _Deadline(threading.local):
-    """Of the request that the thread sends or reads, by `monotonic`; None: it has none."""
-
     at: float | None = None
 
 
@@ -72,8 +70,6 @@ class _Stream(httpcore.NetworkStream):
 
 
 class _Backend(httpcore.NetworkBackend):
-    """Opens connections whose operations end at the deadline."""
-
     def __init__(self, backend: httpcore.NetworkBackend) -> None:
         self._backend = backend
 

@@ -118,8 +118,6 @@ def _open_connection(server: _Server) -> _Connection | None:
 
 
 class _Connection:
-    """A connection to a server, for one request at a time."""
-
     def __init__(self, server: _Server) -> None:
         self._server = server
         self._socket: socket.socket | None = None
@@ -270,8 +268,6 @@ def _left(timeout: float, deadline: float, error: type[httpx.TimeoutException]) 
 
 
 class _Errors:
-    """Raises the errors of a socket as HTTPX does."""
-
     def __init__(self, timeout: type[httpx.TimeoutException], other: type[httpx.NetworkError]) -> None:
         self._timeout = timeout
         self._other = other

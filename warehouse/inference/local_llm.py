@@ -11,10 +11,10 @@ from importlib import metadata
 from pathlib import Path
 from threading import Thread
 from time import sleep
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from rag_assay.warehouse.cancellation import LOOK
+from rag_assay.warehouse.closing import Closeable
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.extras import require
 from rag_assay.warehouse.fair_slots import FairSlots
@@ -35,7 +35,7 @@ def free_cores() -> int:
     return max(1, len(affinity(0)) if affinity else os.cpu_count() or 1)
 
 
-class LocalServer:
+class LocalServer(Closeable):
     """Serves one GGUF file on 127.0.0.1 at a free port until `stop`; ready once constructed. An answer
     depends on no other call and no number of threads.
 
@@ -55,7 +55,7 @@ class LocalServer:
         self._server: Any = _start(self, _weights(folder))
         self.api_base = f"{self._server.listening_address}/v1"
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """Free port and memory once no call is computed: before, the server would block every thread."""
         server, self._server = self._server, None
         if server is not None and not self._is_idle():
@@ -76,14 +76,6 @@ class LocalServer:
             return slots.is_success and not any(slot["is_processing"] for slot in slots.json())
         except (httpx.HTTPError, ValueError):
             return False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
 
 def _weights(folder: Path) -> Path:
@@ -127,7 +119,6 @@ MOST_SERVERS = 4  # each holds a context of its own, and perhaps its weights onc
 
 
 def servers_at_once() -> int:
-    """Return how many servers of one model work side by side: one a core, and no more than four."""
     return min(MOST_SERVERS, free_cores())
 
 
@@ -160,7 +151,7 @@ class LocalServers:
                     if is_kept:
                         self._free.setdefault(name, []).append(server)
                 if not is_kept:
-                    server.stop()
+                    server.close()
 
     def _take(self, name: str) -> LocalServer:
         with self._lock:
@@ -178,4 +169,4 @@ class LocalServers:
             self._free.clear()
             self._started.clear()
         for server in free:
-            server.stop()
+            server.close()

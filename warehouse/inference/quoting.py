@@ -125,7 +125,6 @@ class Frames:
         return f"<{tag}>\n{self._without_tags(text)}\n</{tag}>"
 
     def quoted(self, text: str) -> str:
-        """Put round brackets for whatever a model may read as a tag."""
         return self._without_tags(re.sub(_UNSEEN_IN_FRAMES, "", text).strip())
 
     def _without_tags(self, text: str) -> str:

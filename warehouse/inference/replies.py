@@ -345,10 +345,7 @@ def failed_reply(reply: Reply, drafting: Drafting | None) -> Reply:
 
 
 def record_of(
-    call: Call,
-    reply: Reply,
-    response: str | None,
-    purpose: Purpose | None = None,
+    call: Call, reply: Reply, response: str | None, purpose: Purpose | None = None
 ) -> dict[str, Any]:
     public = call.api_base and _public(call.api_base)
     request = (call if public == call.api_base else replace(call, api_base=public)).request

@@ -1,8 +1,7 @@
 """How many calls are in flight to a server and to each of its models, and how fast new ones begin.
 
-One `Throttle` a server follows its goodput (Little's law): the next window of calls is GAIN times what the
-last one answered, and one more. A server that refuses one call in four at random keeps its window (1.4 x 0.75
-> 1). A refused call keeps its slot for about one service time, so that refusals do not become more requests.
+One `Throttle` a server follows its goodput: the next window of calls is GAIN times what the last one
+answered, and one more. A refused call keeps its slot for about one service time.
 """
 
 from __future__ import annotations
@@ -93,8 +92,6 @@ class RateWindow:
 
 
 class _Flow:
-    """The calls to one server, or to one model: those that wait or are in flight, and those of a minute."""
-
     def __init__(self) -> None:
         self.in_flight = 0
         self.requests, self.tokens = RateWindow(), RateWindow()
@@ -281,7 +278,6 @@ class Throttle:
             ticket.go.set()
 
     def answered(self, ticket: Ticket, tokens: int | None) -> None:
-        """Count an attempt that was answered; ``tokens`` None: not known."""
         with self._lock:
             now = monotonic()
             self._limited = None

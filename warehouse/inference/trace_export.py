@@ -1,8 +1,6 @@
-"""Sends traces to an OpenTelemetry collector: OTLP over HTTP, in the background.
-
-The variables are OpenTelemetry's: `OTEL_EXPORTER_OTLP_ENDPOINT` (or `…_TRACES_ENDPOINT`), `…_HEADERS`,
-`…_TIMEOUT`, `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_SDK_DISABLED`. A collector that fails
-costs one warning and no result.
+"""Sends traces to an OpenTelemetry collector (OTLP over HTTP) in the background, as set by OpenTelemetry's
+own variables, such as `OTEL_EXPORTER_OTLP_ENDPOINT`. A collector that fails costs one warning and no
+result.
 """
 
 from __future__ import annotations
@@ -99,7 +97,6 @@ class TraceExporter:
             self._changed.notify_all()
 
     def flush(self) -> None:
-        """Wait until all is sent, or the collector has failed, or `PATIENCE` is over."""
         with self._changed:
             self._wait(lambda: not self._waiting and not self._sending)
 

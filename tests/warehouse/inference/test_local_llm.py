@@ -148,8 +148,8 @@ def test_the_port_needs_the_key_and_is_freed(weights: Callable[[str], Path]) -> 
     request = urllib.request.Request(f"{server.api_base}/chat/completions", b"{}")  # noqa: S310 - loopback
     with pytest.raises(urllib.error.HTTPError, match="401"):
         urllib.request.urlopen(request, timeout=10)  # noqa: S310 - loopback
-    server.stop()
-    server.stop()
+    server.close()
+    server.close()
     with pytest.raises(urllib.error.URLError, match="refused"):
         urllib.request.urlopen(request, timeout=10)  # noqa: S310 - loopback
 
