@@ -86,10 +86,9 @@ class SearchParameters:
 
 @dataclass(frozen=True)
 class IndexFacts:
-    """What was built.
+    """What was built. ``tag``: the version of the table that readers open; ``schema`` and ``recipe``:
+    digests.
 
-    tag: the version of the table that readers open
-    schema, recipe: digests, which must be equal for an upsert
     added, changed, removed: rows of the upsert; a whole table adds all
     dead, upserts: replaced or removed rows, and upserts, since the whole build
     """

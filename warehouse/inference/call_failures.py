@@ -122,11 +122,9 @@ def _may_pass(error: Exception, headers: Mapping[str, str] | None) -> bool:
 
 
 def obstacle(error: Exception, model: str | None, api_base: str | None, *, answered: bool) -> str | None:
-    """Return what will fail every further call to the model in the same way (key, money, address, no such
-    model).
-
-    model: None: a system, which may answer 404 to one question alone once it has answered another
-    answered: the model has answered before, so that a 403 is about what was asked
+    """Return what will fail every further call to the model in the same way (key, money, address).
+    ``model`` None: a system; ``answered``: the model has answered before, so that a 403 is about what was
+    asked.
     """
     where = api_base or "the provider's server"
     kinds: list[tuple[type[BaseException] | tuple[type[BaseException], ...], str | None]] = [

@@ -130,8 +130,8 @@ LETTERS_A_TOKEN = 4  # about, until the server has counted
 class CallPolicy(NamedTuple):
     """How a call is made and paid, which changes nothing of its answer.
 
-    timeout: seconds that the server may stay silent; asked_at: by `perf_counter`
-    drafting: told what the model writes, as it comes; None: there is no listener
+    timeout: seconds of silence; asked_at: by `perf_counter`; drafting: told what the model writes, as it
+        comes
     send: sends it once, in place of a chat completion
     """
 
