@@ -44,7 +44,7 @@ def is_post(response: HtmlResponse) -> bool:
 
 
 class NewsSpider(SiteSpider):
-    """Stores pages that call themselves an article; one that only reads as a text is a failed page."""
+    """Stores pages that call themselves an article; all others are followed only."""
 
     name = "news"
     unmarked = "read, not stored: it does not call itself an article (`spider: site` stores any page)"
