@@ -106,10 +106,10 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
 
 def _in_block(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
     block = text[start:stop]
-    begin = 0
+    begin, leads = 0, re.compile(_LEAD)
     for match in re.finditer(_END, block):
         before = block[max(begin, match.start() - _LOOK) : match.start()]
-        lead = re.compile(_LEAD).match(block, match.end())
+        lead = leads.match(block, match.end())
         following = lead.end() if lead else match.end()
         if _is_end(before, match.group(), block[following : following + _LOOK]):
             yield start + begin, start + match.end()
