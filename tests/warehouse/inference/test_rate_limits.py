@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from rag_assay.warehouse.inference import single_call, throttle
-from rag_assay.warehouse.inference.call_failures import retry_after
 from rag_assay.warehouse.inference.chat_model import ChatModel
 from rag_assay.warehouse.inference.gateway import Gateway
 from rag_assay.warehouse.inference.replies import Reply
 from rag_assay.warehouse.inference.throttle import PATIENCE, Pace, Throttle, Ticket
+from rag_assay.warehouse.iso_dates import retry_after
 from rag_assay.warehouse.schemas import Status
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer, dropped, failure, rate_limited
 
@@ -353,13 +353,13 @@ def test_without_a_wish_the_waits_are_by_chance_and_their_bound_doubles(
 
 
 def test_retry_after_may_be_a_date() -> None:
-    wait = retry_after({"retry-after": formatdate(time.time() + 30, usegmt=True)})
+    wait = retry_after(formatdate(time.time() + 30, usegmt=True))
     assert wait is not None
     assert 25 < wait <= 30
-    local = retry_after({"retry-after": formatdate(time.time() + 30)})  # "-0000": a date without a zone
+    local = retry_after(formatdate(time.time() + 30))  # "-0000": a date without a zone
     assert local is not None
     assert 25 < local <= 30
-    assert retry_after({}) is None
+    assert retry_after(None) is None
 
 
 @pytest.mark.parametrize(
@@ -383,4 +383,4 @@ def test_retry_after_may_be_a_date() -> None:
     ],
 )
 def test_what_retry_after_may_hold(value: str, seconds: float | None) -> None:
-    assert retry_after({"retry-after": value}) == seconds
+    assert retry_after(value) == seconds
