@@ -131,7 +131,7 @@ class PinnedArtifacts(StillArtifacts):
 
 
 def pinned_artifacts(home: Home, study: str) -> PinnedArtifacts:
-    """Return the store of a study's finished run, or of now where a leaderboard was built since then."""
+    """Return the store of a finished run, or the current one if a leaderboard was built since then."""
     record = read_study_record(home, study)
     pins = record.finished.artifacts if record and record.finished else {}
     store = PinnedArtifacts(home, pins)
