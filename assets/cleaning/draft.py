@@ -11,7 +11,7 @@ from rag_assay.warehouse.pages import decode
 if TYPE_CHECKING:
     from rag_assay.assets.cleaning.fidelity import PageComparison
 
-CODE_VERSION = "19"
+CODE_VERSION = "20"
 """Raised with every change of what a page gives; pages cleaned by another version are cleaned again."""
 
 DAMAGED = "the stored page is damaged"

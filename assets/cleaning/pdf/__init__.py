@@ -119,7 +119,8 @@ def _goes_on(above: TextLine, below: TextLine, so_far: str, text: str, usual: Ty
             return False
         if text[0].islower() or so_far.endswith("-"):
             return True
-        return above.x1 - above.left > _FULL * (above.right - above.left)
+        goes_up = below.page != above.page or below.y > above.y
+        return goes_up and above.x1 - above.left > _FULL * (above.right - above.left)
     if _is_apart(above, below, usual) or _ITEM.match(text):
         return False
     ended = bool(_ENDS.search(so_far[-_LONGEST_WORD:]))

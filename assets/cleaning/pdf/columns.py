@@ -14,8 +14,13 @@ from rag_assay.assets.cleaning.pdf.glyphs import GlyphRun, PageText
 _APART = 0.8  # em between two pieces of a row from which they may stand in two columns
 _WORDS_APART = 0.15  # em from which they are two words
 _FEW_ROWS = 4  # rows that a column has at least; fewer are a table or a list of names
+_LAST_ROWS = 2  # rows of a column at least that ends beside one of twice `_FEW_ROWS`
+_TABLE_ROWS = 3  # rows of a table across columns at least
+_NOTES = 5  # numbers at least that go on from column to column
+_NUMBER = re.compile(r"[\[(]?(\d{1,3})(?=[\]).:\s]|$)")
 _FILLED = 0.6  # share of a column's width that its rows fill at least: those of prose do, cells do not
 _WORDS = 3  # in a row of a column at least
+_CUT = 0.1  # share of rows that end within a word, from which two words are enough: the column is narrow
 _NARROWEST = 0.2  # of the page's text: a column is wider, so a gutter lies farther from its edges
 _STEP = 2.0  # points between two places where a gutter is looked for
 _TRIED = 5  # places
@@ -120,7 +125,10 @@ class _Segment(NamedTuple):
 
     x0: float
     x1: float
-    words: int
+    text: str
+
+
+_Halves = tuple[list[_Segment], list[_Segment]]  # of a row: left and right of a gutter
 
 
 def _blocks(pieces: list[GlyphRun], depth: int = 0) -> list[list[GlyphRun]]:
@@ -138,23 +146,22 @@ def _blocks(pieces: list[GlyphRun], depth: int = 0) -> list[list[GlyphRun]]:
         if not is_columns:
             across += band
             continue
-        blocks += [across] if across else []
+        blocks += _blocks(across, depth + 1)  # notes may have other columns than the text
         across = []
         blocks += _blocks([piece for piece in band if piece.x0 < gutter], depth + 1)
         blocks += _blocks([piece for piece in band if piece.x0 >= gutter], depth + 1)
-    return [*blocks, across] if across else blocks
+    return blocks + _blocks(across, depth + 1)
 
 
 def _segments(row: Row) -> list[_Segment]:
     found: list[_Segment] = []
     size = 0.0
     for piece in row:
-        words = len(piece.text.split())
         if found and piece.x0 - found[-1].x1 < _APART * max(size, piece.size):
             last = found.pop()
-            found.append(_Segment(last.x0, max(last.x1, piece.x1), last.words + words))
+            found.append(_Segment(last.x0, max(last.x1, piece.x1), f"{last.text} {piece.text}"))
         else:
-            found.append(_Segment(piece.x0, piece.x1, words))
+            found.append(_Segment(piece.x0, piece.x1, piece.text))
         size = piece.size
     return found
 
@@ -197,32 +204,94 @@ def _promising(places: list[float], crossed: list[int], rows: int) -> list[float
 
 
 def _bands(rows: list[list[_Segment]], gutter: float) -> Iterator[tuple[int, int, bool]]:
+    """Yield the stretches of rows that are columns on both sides of a gutter, or not."""
     crossing = [any(segment.x0 < gutter < segment.x1 for segment in row) for row in rows]
+    for start, end, is_crossing in _runs(crossing):
+        if is_crossing:
+            yield start, end, False
+            continue
+        band = [
+            ([one for one in row if one.x1 <= gutter], [one for one in row if one.x0 >= gutter])
+            for row in rows[start:end]
+        ]
+        if _are_notes(band):
+            yield start, end, True
+            continue
+        for first, last, is_table in _runs(_tables(band)):
+            yield start + first, start + last, not is_table and _are_columns(band[first:last])
+
+
+def _runs(flags: list[bool]) -> Iterator[tuple[int, int, bool]]:
     start = 0
-    for number in range(1, len(rows) + 1):
-        if number == len(rows) or crossing[number] != crossing[start]:
-            yield start, number, not crossing[start] and _are_columns(rows[start:number], gutter)
-            start = number
+    for flag, run in groupby(flags):
+        end = start + sum(1 for _ in run)
+        yield start, end, flag
+        start = end
 
 
-def _are_columns(rows: list[list[_Segment]], gutter: float) -> bool:
-    sides = (
-        [[segment for segment in row if segment.x1 <= gutter] for row in rows],
-        [[segment for segment in row if segment.x0 >= gutter] for row in rows],
-    )
-    width = max(s.x1 for row in rows for s in row) - min(s.x0 for row in rows for s in row)
-    return all(_is_column([row for row in side if row], width) for side in sides)
+def _sides(band: list[_Halves]) -> tuple[list[list[_Segment]], list[list[_Segment]]]:
+    return [left for left, _ in band if left], [right for _, right in band if right]
+
+
+def _width(rows: list[list[_Segment]]) -> float:
+    return max(row[-1].x1 for row in rows) - min(row[0].x0 for row in rows) if rows else 0.0
+
+
+def _filled(row: list[_Segment]) -> float:
+    return sum(segment.x1 - segment.x0 for segment in row)
+
+
+def _are_notes(band: list[_Halves]) -> bool:
+    """Return whether the numbers at the beginning of the left rows go on in the right ones, which rows of a
+    table never do: notes may be too short for prose.
+    """
+    counts, following = [0, 0], None
+    for side, rows in enumerate(_sides(band)):
+        for row in rows:
+            text = " ".join(segment.text for segment in row)
+            number = _NUMBER.match(text)
+            if number and following in {None, int(number[1])} and any(map(str.isalpha, text)):
+                counts[side] += 1
+                following = int(number[1]) + 1
+    return min(counts) > 1 and sum(counts) >= _NOTES
+
+
+def _tables(band: list[_Halves]) -> list[bool]:
+    """Return which rows are those of a table across both columns: cells that fill neither."""
+    widths = [_width(side) for side in _sides(band)]
+    flags = [
+        len(left) + len(right) > 2
+        and all(
+            0 < _filled(side) < _FILLED * width for side, width in zip((left, right), widths, strict=True)
+        )
+        for left, right in band
+    ]
+    return [
+        is_table and end - start >= _TABLE_ROWS
+        for start, end, is_table in _runs(flags)
+        for _ in range(start, end)
+    ]
+
+
+def _are_columns(band: list[_Halves]) -> bool:
+    sides = _sides(band)
+    few, many = sorted(map(len, sides))
+    if few < _FEW_ROWS:
+        shorter = min((0, 1), key=lambda side: len(sides[side]))
+        places = [place for place, halves in enumerate(band) if halves[shorter]]
+        if few < _LAST_ROWS or many < 2 * _FEW_ROWS or places[-1] - places[0] >= 2 * few:
+            return False
+    whole = _width([[*left, *right] for left, right in band])
+    return all(_is_column(rows, whole) for rows in sides)
 
 
 def _is_column(rows: list[list[_Segment]], whole: float) -> bool:
-    if len(rows) < _FEW_ROWS:
-        return False
-    width = max(row[-1].x1 for row in rows) - min(row[0].x0 for row in rows)
+    width = _width(rows)
     if width < _NARROWEST * whole:
         return False
-    filled = median(sum(segment.x1 - segment.x0 for segment in row) for row in rows)
-    words = median(sum(segment.words for segment in row) for row in rows)
-    return filled >= _FILLED * width and words >= _WORDS
+    cut = sum(row[-1].text.endswith("-") for row in rows) >= max(1, _CUT * len(rows))
+    words = median(sum(len(segment.text.split()) for segment in row) for row in rows)
+    return median(map(_filled, rows)) >= _FILLED * width and words >= _WORDS - cut
 
 
 _EDGE_ROWS = 3  # from the upper and from the lower edge

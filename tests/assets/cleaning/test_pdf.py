@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pypdfium2 as pdfium
@@ -123,6 +124,122 @@ def test_a_table_is_read_row_by_row() -> None:
         for x, cell in ((60, kind), (260, summer), (420, winter)):
             sheet.put(x, y, cell)
     assert "Yacht 12.00 8.00" in clean_pdf(pdf(sheet)).text
+
+
+def put_lines(sheet: Sheet, x: float, y: float, lines: Sequence[str], size: float = 10) -> float:
+    for line in lines:
+        sheet.put(x, y, line, size)
+        y -= 1.2 * size
+    return y
+
+
+def narrow_page() -> tuple[Sheet, list[str]]:
+    """A small page with two narrow columns of text, 26 letters wide."""
+    sheet = Sheet(300, 500)
+    sheet.flow(30, 470, HARBOUR, 28, 8)
+    sheet.flow(160, 470, PILOTS, 28, 8)
+    return sheet, [HARBOUR, PILOTS]
+
+
+def test_short_endnotes_are_read_column_by_column() -> None:
+    sheet, text = narrow_page()
+    sheet.put(30, 360, "Notes to the chapter about the harbour and its ferries", 9, BOLD)
+    notes = [
+        f"{number}. {source}"
+        for number, source in enumerate(["Ibid., p. 7.", "Loc. cit.", "Act, s. 3."] * 4, 1)
+    ]
+    put_lines(sheet, 30, 345, notes[:7], 6)
+    put_lines(sheet, 160, 345, notes[7:], 6)
+    found = clean_pdf(pdf(sheet)).text
+    assert found == "\n\n".join([*text, "Notes to the chapter about the harbour and its ferries", *notes])
+
+
+def test_endnotes_may_stand_in_more_columns_than_the_text_and_in_fewer() -> None:
+    notes = [f"{number} {text}" for number, text in enumerate((TIDES, FERRY, STORY), 1)]
+    more = Sheet()
+    more.flow(60, 780, HARBOUR, 46)
+    more.flow(310, 780, PILOTS, 46)
+    for x, note in zip((60, 225, 390), notes, strict=True):
+        more.flow(x, 680, note, 40, 7)
+    assert clean_pdf(pdf(more)).text.split("\n\n")[-3:] == notes
+    fewer = Sheet()
+    for x, text in ((60, HARBOUR), (225, PILOTS), (390, FERRY)):
+        fewer.flow(x, 780, text, 30, 9)
+    fewer.flow(60, 640, notes[0], 62, 7)
+    fewer.flow(310, 640, notes[1], 62, 7)
+    assert clean_pdf(pdf(fewer)).text.split("\n\n")[-2:] == notes[:2]
+
+
+def test_footnotes_belong_to_their_column() -> None:
+    sheet, (left, right) = narrow_page()
+    sheet.flow(30, 350, "1 Fees of the harbour office, as of May.", 34, 6)
+    sheet.flow(160, 350, "2 Pilots of the northern bay.", 34, 6)
+    notes = ["1 Fees of the harbour office, as of May.", "2 Pilots of the northern bay."]
+    assert clean_pdf(pdf(sheet)).text == "\n\n".join([left, notes[0], right, notes[1]])
+
+
+def test_a_last_column_of_two_lines_is_a_column() -> None:
+    sheet = Sheet()
+    sheet.flow(60, sheet.flow(60, 780, HARBOUR, 46) - 8, PILOTS, 46)
+    sheet.flow(310, 780, "Ferries sail each full hour from the quay, and on market days each half hour.", 46)
+    assert clean_pdf(pdf(sheet)).text == "\n\n".join(
+        [HARBOUR, PILOTS, "Ferries sail each full hour from the quay, and on market days each half hour."]
+    )
+
+
+def test_long_words_of_narrow_columns_are_cut_and_still_prose() -> None:
+    left = [
+        "Liegeplatzgebühren erhebt",
+        "Hafenverwaltung; Wasser-",
+        "schutzpolizei überwacht",
+        "Schleusenzeiten.",
+    ]
+    right = [
+        "Hochwasser meldet nun die",
+        "veröffentlicht Wasser-",
+        "straßenverwaltung täglich",
+        "Landungsbrückentafeln.",
+    ]
+    sheet = Sheet()
+    put_lines(sheet, 150, 780, left)
+    put_lines(sheet, 290, 780, right)
+    assert clean_pdf(pdf(sheet)).text == (
+        "Liegeplatzgebühren erhebt Hafenverwaltung; Wasserschutzpolizei überwacht Schleusenzeiten.\n\n"
+        "Hochwasser meldet nun die veröffentlicht Wasserstraßenverwaltung täglich Landungsbrückentafeln."
+    )
+
+
+ROWS = [
+    ("Kind of boat", "Summer", "Winter", "Current"),
+    *[("Yacht", "12.00", "8.00", "yes"), ("Barge", "30.00", "22.00", "no")] * 2,
+]
+
+
+def test_a_table_across_columns_is_read_row_by_row_between_them() -> None:
+    sheet = Sheet()
+    y = min(sheet.flow(60, 780, HARBOUR, 46), sheet.flow(310, 780, PILOTS, 46)) - 20
+    for row in ROWS:
+        for x, cell in zip((60, 220, 340, 460), row, strict=True):
+            sheet.put(x, y, cell)
+        y -= 14
+    sheet.flow(60, y - 20, FERRY, 46)
+    sheet.flow(310, y - 20, TIDES, 46)
+    table = " ".join(" ".join(row) for row in ROWS)
+    assert clean_pdf(pdf(sheet)).text == "\n\n".join([HARBOUR, PILOTS, table, FERRY, TIDES])
+
+
+def test_a_table_within_a_column_stays_in_it() -> None:
+    sheet = Sheet()
+    y = sheet.flow(60, 780, HARBOUR, 46) - 10
+    for row in ROWS:
+        for x, cell in zip((60, 140, 190, 240), row, strict=True):
+            sheet.put(x, y, cell)
+        y -= 12
+    sheet.flow(60, y - 10, FERRY, 46)
+    sheet.flow(310, sheet.flow(310, 780, PILOTS, 46), TIDES, 46)
+    found = clean_pdf(pdf(sheet)).text
+    order = [found.index(text) for text in (HARBOUR, "Yacht 12.00 8.00 yes", FERRY, PILOTS, TIDES)]
+    assert order == sorted(order)
 
 
 def test_a_page_of_one_column_is_not_cut() -> None:
