@@ -34,8 +34,9 @@ from rag_assay.evals.pipeline.retrieval import (
 )
 from rag_assay.evals.pipeline.run_resources import RunResources
 from rag_assay.evals.query_transforms.follow_up import FollowUp, own_words
+from rag_assay.evals.query_transforms.time_frame import TimeFrame
 from rag_assay.evals.question_sets.losses import losses_of
-from rag_assay.evals.retrieval.contract import OpenTransform, Searcher
+from rag_assay.evals.retrieval.contract import OpenTransform, QueryTransform, Searcher
 from rag_assay.evals.retrieval.query import Query, QueryInterpretation, Removal
 from rag_assay.evals.retrieval.query_runner import QueryResult
 from rag_assay.evals.retrieval.ranking import Ranking
@@ -49,41 +50,44 @@ from rag_assay.warehouse.inference.local_llm import free_cores
 from rag_assay.warehouse.schemas import Status
 
 
-class FollowUpSearcher(Searcher):
-    """Lets a question stand alone before it is searched; without a conversation it is searched as it is."""
+class ChatSearcher(Searcher):
+    """Reads a question as a person puts it in a chat, then searches.
 
-    def __init__(self, transform: OpenTransform, searcher: Searcher) -> None:
-        self._transform = transform
+    Args:
+        transforms: opened; each makes one question of one.
+        searcher: what searches; it belongs to its opener, and is closed with this one.
+    """
+
+    def __init__(self, transforms: Sequence[OpenTransform], searcher: Searcher) -> None:
+        self._transforms = transforms
         self._searcher = searcher
 
     def search(self, query: Query) -> Ranking:
-        if query.conversation:
-            (query,) = self._transform.read(query)
+        for transform in self._transforms:
+            (query,) = transform.read(query)
         return self._searcher.search(query)
 
     def close(self) -> None:
         self._searcher.close()
 
 
-def with_follow_up(retrieval: OpenRetrieval) -> OpenRetrieval:
-    if reads_follow_ups(retrieval):
+def for_chat(retrieval: OpenRetrieval) -> OpenRetrieval:
+    """Return a retrieval that reads follow-ups and windows of publication, by rules where it does not."""
+    added = [one() for one in (FollowUp, TimeFrame) if not _holds(retrieval.retriever, one)]
+    if not added:
         return retrieval
-    transform = FollowUp().open(retrieval.index, retrieval.context)
-    return replace(retrieval, searcher=FollowUpSearcher(transform, retrieval.searcher))
+    transforms = [one.open(retrieval.index, retrieval.context) for one in added]
+    return replace(retrieval, searcher=ChatSearcher(transforms, retrieval.searcher))
 
 
-def reads_follow_ups(retrieval: OpenRetrieval) -> bool:
-    return isinstance(retrieval.searcher, FollowUpSearcher) or _holds_follow_up(retrieval.retriever)
-
-
-def _holds_follow_up(part: object) -> bool:
-    if isinstance(part, FollowUp):
+def _holds(part: object, kind: type[QueryTransform]) -> bool:
+    if isinstance(part, kind):
         return True
     if isinstance(part, BaseModel):
-        return any(map(_holds_follow_up, vars(part).values()))
+        part = vars(part)
     if isinstance(part, dict):
-        return any(map(_holds_follow_up, part.values()))
-    return isinstance(part, tuple | list) and any(map(_holds_follow_up, part))
+        part = tuple(part.values())
+    return isinstance(part, tuple | list) and any(_holds(one, kind) for one in part)
 
 
 Decliner = Literal["no_passages", "gate", "min_score", "model"]
@@ -147,11 +151,14 @@ class Pipeline(Closeable):
         """Whether it may say that the documents do not say; a cell that only quotes answers anything."""
         return self.generator is not None and self.generator.declines
 
-    def with_follow_up(self) -> Pipeline:
-        """Return a pipeline that reads follow-ups; it shares all with this one: close one of them."""
-        if reads_follow_ups(self.retrieval):
+    def for_chat(self) -> Pipeline:
+        """Return a pipeline that reads follow-ups and windows of publication ("published before 2005"), by
+        rules where the cell does not; it shares all with this one: close one of them.
+        """
+        if isinstance(self.retrieval.searcher, ChatSearcher):
             return self
-        return replace(self, retrieval=with_follow_up(self.retrieval), follows_up=True)
+        follows_up = not _holds(self.retrieval.retriever, FollowUp)
+        return replace(self, retrieval=for_chat(self.retrieval), follows_up=follows_up)
 
     def ask(
         self,

@@ -211,7 +211,7 @@ def _ready(pipeline: Pipeline, work: BuildContext, *, interactive: bool) -> Pipe
     if pipeline.generator is not None and pipeline.generator.chat is not None:
         known_window(pipeline.generator.chat.model)  # loads what the first long prompt would wait for
     if interactive:
-        return pipeline.with_follow_up()
+        return pipeline.for_chat()
     work.resource(RunResources).obstacles_last = OBSTACLES_LAST
     return pipeline
 

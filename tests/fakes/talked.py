@@ -104,9 +104,9 @@ class Chatted:
 
 
 @contextmanager
-def chatted(folder: Path) -> Iterator[Chatted]:
+def chatted(folder: Path, study: str = STUDY) -> Iterator[Chatted]:
     """Run the study, and serve its page until the end of the block."""
-    (folder / "liga.yaml").write_text(STUDY, encoding="utf-8")
+    (folder / "liga.yaml").write_text(study, encoding="utf-8")
     (folder / "liga.questions.yaml").write_text(QUESTIONS, encoding="utf-8")
     home = Home(folder / "home")
     with FakeOpenAI(respond=scripted) as model, pytest.MonkeyPatch.context() as patch:

@@ -187,9 +187,9 @@ def test_a_cell_that_reads_no_follow_ups_can_be_had_with_them(bench: Bench, work
     bench.build("chunks", "enrichments", "embeddings", "indexes", "questions")
     cell = next(cell for cell in bench.study.cells() if cell.retriever == "dense")
     with open_pipeline(bench.study, cell, work) as plain:
-        pipeline = plain.with_follow_up()
+        pipeline = plain.for_chat()
         assert pipeline.follows_up
-        assert pipeline.with_follow_up() is pipeline
+        assert pipeline.for_chat() is pipeline
         assert pipeline.declines == plain.declines
         for text, said in TURNS.items():
             alone, followed = plain.ask(text), pipeline.ask(text, conversation=said)
@@ -240,7 +240,7 @@ def test_every_other_passage_of_a_follow_up_is_of_the_document_that_was_quoted(
     held = BuildContext(bench.home)
     cell = next(cell for cell in bench.study.cells() if cell.retriever == "dense")
     with open_pipeline(bench.study, cell, held) as plain:
-        pipeline = replace(plain.with_follow_up(), generator=Calls())
+        pipeline = replace(plain.for_chat(), generator=Calls())
         Calls.asked.clear()
         text, sunset = "And when does the ferry return?", "The lamp is lit at sunset every day."
         result = pipeline.ask(text, conversation=("What is lit at sunset?", sunset))

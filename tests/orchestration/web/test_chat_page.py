@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,15 @@ from urllib.parse import unquote
 import pytest
 from markdown_it import MarkdownIt
 
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.orchestration.cell_selection import recommended_cell
 from rag_assay.orchestration.web.languages import app_texts
 from rag_assay.orchestration.web.page_process import serve_script
 from rag_assay.warehouse.conversations import AnswerFeedback, ShownPassage, StoredInterpretation, Turn
 from rag_assay.warehouse.status import Status
 from tests.fakes.browser import axe_violations, tab
 from tests.fakes.processes import wait_until
-from tests.fakes.talked import EXTRACTIVE, MODEL, ChatTab, Chatted
+from tests.fakes.talked import EXTRACTIVE, MODEL, STUDY, ChatTab, Chatted, chatted
 
 pytestmark = pytest.mark.models
 TEXTS = app_texts("chat")
@@ -110,6 +113,39 @@ def test_five_turns_in_german_with_sources_feedback_and_a_reload(chat: Chatted, 
     at.page.locator(".as-facts").nth(4).wait_for()
     assert at.page.url == where
     assert at.page.locator(".as-asked").all_inner_texts() == list(FIVE)
+
+
+@pytest.fixture(scope="module")
+def unfiltered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chatted]:
+    """The page Chat of a study whose pipelines read neither follow-ups nor dates."""
+    (narrowed,) = re.findall(r"(?m)^  narrowed: .*\n", STUDY)
+    study = STUDY.replace(narrowed, "  bm25: {bm25: {k: 20}}\n  hybrid: {hybrid: {k: 20}}\n")
+    with chatted(tmp_path_factory.mktemp("unfiltered"), study) as found:
+        yield found
+
+
+def test_the_recommended_pipeline_reads_follow_ups_and_dates(unfiltered: Chatted, at: ChatTab) -> None:
+    at.open(unfiltered.url(lang="de"))
+    for question in (*FIVE[:3], "Which reports on Hammerlohe were published before March 2023?"):
+        at.ask(question)
+    turns = unfiltered.conversation(at.id).turns
+    assert {turn.cell for turn in turns} == {
+        recommended_cell(read_study(unfiltered.path), unfiltered.home).key
+    }
+    assert [one.kind for one in turns[1].understood] == ["follow_up"]
+    assert [[one.value for one in turn.understood] for turn in turns[2:]] == [
+        ["2024-04-01/2024-04-30"],
+        ["../2023-02-28"],
+    ]
+    assert all(one.date and one.date.startswith("2024-04") for one in turns[2].passages)
+    assert all(one.date and one.date < "2023-03" for one in turns[3].passages)
+    assert turns[2].passages
+    assert turns[3].passages
+    at.page.get_by_role("button", name="Zeit: 2024").click()
+    at.wait()
+    without = unfiltered.conversation(at.id).turns[-1]
+    assert [one.removed for one in without.understood] == [True]
+    assert any(not str(one.date).startswith("2024-04") for one in without.passages)
 
 
 def test_the_page_does_not_scroll_away_under_a_press(chat: Chatted, at: ChatTab) -> None:
