@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal, NamedTuple, get_args
 
 from rag_assay.evals.retrieval.question_words import stop_words
@@ -217,6 +217,7 @@ def _is_number_of_act(match: re.Match[str]) -> bool:
     return bool(slash) and int(second[-2:]) != (int(first) + 1) % 100
 
 
+@lru_cache(maxsize=64)  # of a question, for each sentence
 def _stems(text: str) -> dict[str, frozenset[str]]:
     words = [word.casefold() for word in re.findall(_TOKEN, text)]
     stop = stop_words()

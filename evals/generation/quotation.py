@@ -262,25 +262,31 @@ class Draft:
 
     def features(self, vectors: Vectors) -> Floats:
         """Return the features of each sentence, shape (sentences, `SENTENCE_FEATURES`)."""
-        rows = [vectors.rows[candidate.text] for candidate in self.candidates]
-        matrix = np.asarray(vectors.matrix[rows], np.float64)
+        matrix = np.asarray(vectors.matrix[[vectors.rows[one.text] for one in self.candidates]], np.float64)
         question = np.asarray(vectors.matrix[vectors.rows[self.question]], np.float64)
-        held = [one.terms for one in self.candidates]
-        grams = [_grams(one.text) for one in self.candidates]
-        terms, parts = _Rarity.of(_terms(self.question), held), _Rarity.of(_grams(self.question), grams)
+        stretches = np.array([one.stretch for one in self.candidates])
+        goes_on = (stretches[1:] == stretches[:-1])[:, np.newaxis]
+        context = 2 * matrix
+        context[1:] += matrix[:-1] * goes_on
+        context[:-1] += matrix[1:] * goes_on
+        cosines = matrix @ question
+        in_context = context @ question / np.maximum(np.linalg.norm(context, axis=1), 1e-9)
+        asked = _grams(self.question)
+        grams = [_grams(one.text) & asked for one in self.candidates]
+        terms = _Rarity.of(_terms(self.question), [one.terms for one in self.candidates])
+        parts = _Rarity.of(asked, grams)
         times = _Time.of(self.question)
         asks = self.wanted is not None and self.wanted.kind != "yes_no"
-        found = np.zeros((len(rows), len(SENTENCE_FEATURES)))
+        found = np.zeros((len(self.candidates), len(SENTENCE_FEATURES)))
         for at, one in enumerate(self.candidates):
             beside = self._beside(at)
-            context = 2 * matrix[at] + matrix[beside].sum(axis=0)
             near = [one.text, one.around, *(self.candidates[other].text for other in beside)]
             kind = bool(self.wanted and candidates(self.wanted, self.question, one.text))
             found[at] = (
-                matrix[at] @ question,
-                context @ question / max(float(np.linalg.norm(context)), 1e-9),
+                cosines[at],
+                in_context[at],
                 terms.share(one.terms),
-                parts.share(grams[at].union(_grams(one.around), *(grams[other] for other in beside))),
+                parts.share(grams[at].union(_grams(one.around) & asked, *(grams[other] for other in beside))),
                 1 / (1 + one.passage),
                 asks and kind,
                 asks and not kind,
@@ -494,6 +500,7 @@ def _stop_words() -> frozenset[str]:
     return frozenset(entries("extractive", "stop_words"))
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def _terms(text: str) -> frozenset[str]:
     words = (word.casefold() for word in re.findall(_WORD, text))
     stop_words = _stop_words()
@@ -524,7 +531,7 @@ class _Rarity(NamedTuple):
         return cls(weights, sum(weights.values()))
 
     def share(self, held: frozenset[str]) -> float:
-        return sum(self.weights[term] for term in self.weights if term in held) / (self.total or 1.0)
+        return sum(weight for term, weight in self.weights.items() if term in held) / (self.total or 1.0)
 
 
 def _composed(first: str, best: Candidate, chosen: Sequence[Candidate], confidence: float) -> Quoted:
