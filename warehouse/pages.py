@@ -318,12 +318,12 @@ def _strictly(body: bytes, name: str) -> str | None:
 def _detected(body: bytes) -> tuple[str, str]:
     text = body.decode("utf-8", errors="replace")
     broken = text.count("\ufffd")
-    if sum(not character.isascii() for character in text) - broken > 10 * broken:
+    if len(text) - len(text.encode("ascii", "ignore")) - broken > 10 * broken:
         return text, "utf-8"
     from charset_normalizer import from_bytes
 
     western = _strictly(body, "cp1252")
-    if western is not None and all(sign.isascii() or sign in _WESTERN for sign in western):
+    if western is not None and all(sign.isascii() or sign in _WESTERN for sign in set(western)):
         return western, "cp1252"  # for a few accents detection is a lottery between cp1250, cp1252 and others
     best = from_bytes(body, cp_isolation=_LIKELY).best()
     name = best.encoding if best else "utf-8"
