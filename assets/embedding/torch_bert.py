@@ -7,6 +7,7 @@ sentence-transformers, so that vectors are equal bit for bit; a test compares th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -36,6 +37,7 @@ class TorchBert(Bert):
             there = (("cuda", torch.cuda.is_available), ("mps", torch.backends.mps.is_available))
             device = next((name for name, is_there in there if is_there()), "cpu")
         self.device = torch.device(device)
+        self._threads = torch.get_num_threads() if self.device.type == "cpu" else 1
         kind = torch.bfloat16 if dtype == "bf16" else torch.float32
         table = load_file(folder / "model.safetensors", device=device)
         self._weights = {
@@ -48,10 +50,24 @@ class TorchBert(Bert):
         self.tokenizer.enable_truncation(max_tokens)
         order = np.argsort([-len(text) for text in texts])  # long ones first, as sentence-transformers sorts
         vectors = np.zeros((len(texts), self.dimensions), np.float32)
-        with self._torch.inference_mode():
-            for at in range(0, len(order), batch_size):
-                rows = order[at : at + batch_size]
+
+        def compute(rows: Any) -> None:
+            with self._torch.inference_mode():
                 vectors[rows] = self._batch([texts[row] for row in rows]).float().cpu().numpy()
+
+        batches = [order[at : at + batch_size] for at in range(0, len(order), batch_size)]
+        if 1 in (self._threads, len(batches)):
+            for rows in batches:
+                compute(rows)
+            return vectors
+        # Each core computes a batch. Cores that share one wait for each other, and long on a busy machine.
+        try:
+            with ThreadPoolExecutor(
+                self._threads, initializer=self._torch.set_num_threads, initargs=(1,)
+            ) as pool:
+                list(pool.map(compute, batches))
+        finally:
+            self._torch.set_num_threads(self._threads)
         return vectors
 
     def _batch(self, texts: list[str]) -> Any:

@@ -69,6 +69,27 @@ def test_in_torch_every_bit_is_as_of_sentence_transformers(
 
 
 @pytest.mark.models
+def test_several_cores_compute_what_one_computes(weights: Callable[[str], Path]) -> None:
+    """Each core computes batches of its own; afterwards, and after a failure, torch has its threads again."""
+    import torch
+
+    folder, before = weights(MINILM), torch.get_num_threads()
+    texts = [f"{text} {n}" for n in range(3) for text in TEXTS]
+    try:
+        torch.set_num_threads(1)
+        expected = TorchBert(folder, "fp32", "cpu").encode(texts, 2, 256)
+        torch.set_num_threads(3)
+        model = TorchBert(folder, "fp32", "cpu")
+        assert np.array_equal(model.encode(texts, 2, 256), expected)
+        assert torch.get_num_threads() == 3
+        with pytest.raises(RuntimeError, match="size"):  # longer than the model has positions
+            model.encode(["ferry " * 600] * 3, 1, 600)
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.models
 def test_no_new_text_needs_a_slow_import(tmp_path: Path, weights: Callable[[str], Path]) -> None:
     weights(MINILM)
     done = subprocess.run(
