@@ -153,9 +153,8 @@ class Webhook:
         if reply.is_redirect:
             return f"answered {reply.status_code}, a redirect, which is not followed", None
         is_passing = reply.status_code in {408, 425, 429} or reply.status_code >= 500
-        if not is_passing:
-            return f"answered {reply.status_code}", None
-        return f"answered {reply.status_code}", retry_after(reply.headers.get("retry-after")) or 0.0
+        pause = retry_after(reply.headers.get("retry-after")) or 0.0
+        return f"answered {reply.status_code}", pause if is_passing else None
 
     def _destination(self) -> Destination:
         from rag_assay.warehouse.inference.egress import Destination, NotAllowedError, is_allowed, origin
