@@ -6,12 +6,10 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from importlib import import_module
 from itertools import compress
 from operator import not_
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
 import pytest
@@ -26,7 +24,7 @@ from rag_assay.warehouse.paths import Home
 from tests.end_to_end import END_TO_END, changed_since, is_affected
 from tests.fakes import forking
 from tests.fakes.known_vectors import encode_once
-from tests.fakes.migrations import read_migrations_once
+from tests.fakes.migrations import begin_with, read_migrations_once
 from tests.fakes.shipped import Shipped, shipped_study
 
 REPOSITORY = Path(__file__).parents[1]
@@ -137,16 +135,11 @@ def _databases_begin_migrated(tmp_path_factory: pytest.TempPathFactory) -> Itera
     migrated = tmp_path_factory.mktemp("database") / "migrated.duckdb"
     with connection.connect(migrated):
         pass
+    content = migrated.read_bytes()
     attached = connection._attach
 
     def copied(path: Path, *arguments: Any) -> Any:
-        if not path.exists():
-            with suppress(OSError):  # another thread or process was first, or there is no room: as without
-                path.parent.mkdir(parents=True, exist_ok=True)
-                with NamedTemporaryFile(dir=path.parent, prefix=".new-") as new:
-                    new.write(migrated.read_bytes())
-                    new.flush()
-                    os.link(new.name, path)
+        begin_with(path, content)
         return attached(path, *arguments)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -1,5 +1,7 @@
 """The event log: the rows that Dagster writes, by few connections, and nothing left behind."""
 
+import inspect
+import re
 import socket
 import sqlite3
 import time
@@ -9,10 +11,11 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.storage.sqlite_storage import DagsterSqliteStorage  # type: ignore[attr-defined]
 from dagster_postgres.utils import retry_pg_connection_fn
 from sqlalchemy import create_engine
 
-from rag_assay.orchestration.event_log import MOST_OPEN, EventLog, open_instance
+from rag_assay.orchestration.event_log import MOST_OPEN, EventLog, Storage, open_instance
 from rag_assay.orchestration.log_errors import plain_failures
 from rag_assay.orchestration.settings import Settings, prepare
 from rag_assay.warehouse.errors import AssayError
@@ -159,3 +162,25 @@ def test_a_run_that_is_watched_is_followed_while_it_writes(folder: Path) -> None
         while "one more" not in followed and time.monotonic() < until:
             time.sleep(0.02)
     assert "one more" in followed, followed[-3:]
+
+
+def test_instances_of_tests_begin_with_the_databases_that_dagster_makes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are copied (`tests/fakes/migrations.py`): all but the time of an index is as it would be made."""
+
+    def databases(name: str) -> dict[str, list[str]]:
+        folder = tmp_path / name
+        Storage(str(folder)).dispose()
+        return {
+            path.relative_to(folder).as_posix(): [
+                re.sub(r"'\d{4}-\d\d-\d\d [\d:.]+'", "TIME", line)
+                for line in sqlite3.connect(path).iterdump()
+            ]
+            for path in folder.rglob("*.db")
+        }
+
+    copied = databases("copied")
+    assert copied.keys() == {"history/runs.db", "history/runs/index.db", "schedules/schedules.db"}
+    monkeypatch.setattr(DagsterSqliteStorage, "__init__", inspect.unwrap(DagsterSqliteStorage.__init__))
+    assert databases("made") == copied
