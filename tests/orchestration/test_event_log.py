@@ -11,7 +11,7 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from dagster._core.storage.sqlite_storage import DagsterSqliteStorage  # type: ignore[attr-defined]
+from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
 from dagster_postgres.utils import retry_pg_connection_fn
 from sqlalchemy import create_engine
 
