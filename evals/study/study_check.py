@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from pkgutil import resolve_name
@@ -148,10 +148,20 @@ def check_study(path: Path, home: Home) -> CheckedStudy:
     if marked is not None:
         losses = _found(marked.data.get("retrievers"), ("retrievers",))
         remarks = lines_of(marked, [*losses, *foreign_documents(study, home)])
-    warnings = [*remarks, *unequal_contexts(study), *cut_off(study), *lost_evidence(study, home)]
+    warnings = [*_each_once(remarks), *unequal_contexts(study), *cut_off(study), *lost_evidence(study, home)]
     if short := short_questions((row["question_id"], row["question"]) for row in questions):
         warnings.append(f"{study.path}: {short}")
     return CheckedStudy(study, len(questions), warnings)
+
+
+def _each_once(remarks: Iterable[Mistake]) -> Iterator[str]:
+    """Yield each warning at its first line, with the further lines that it is about."""
+    lines: dict[str, list[Mistake]] = {}
+    for one in remarks:
+        lines.setdefault(one.removeprefix(f"{one.path}:{one.line}: "), []).append(one)
+    for first, *others in lines.values():
+        numbers = ", ".join(str(one.line) for one in others)
+        yield f"{first} (also line{'s' * (len(others) > 1)} {numbers})" if others else str(first)
 
 
 def unreachable_models(study: Study) -> list[Mistake]:

@@ -327,8 +327,18 @@ def test_parts_that_read_another_language_than_the_documents_are_named_with_thei
     expected = {
         6: "sizes count tokens of all-MiniLM-L6-v2",
         10: "all-MiniLM-L6-v2 was trained on English alone",
-        12: "all-MiniLM-L6-v2 was trained on English alone",
         15: "`language: german` fits few of the documents",
     }
     assert len(found) == len(expected), "words of `bm25: {}` are read by the language of the documents"
     assert all(any(f"town.yaml:{line}: {text}" in one for one in found) for line, text in expected.items())
+    assert found[1].endswith(" (also line 12)"), "a chunking by the same model"
+    edit(
+        path,
+        (
+            "  letters: {recursive",
+            "  longer: {tokens: {size: 32}}\n  more: {tokens: {size: 48}}\n  letters: {recursive",
+        ),
+    )
+    (sizes,) = [one for one in check_study(path, Home(path.parent / "var")).warnings if "sizes count" in one]
+    assert "town.yaml:6: " in sizes
+    assert sizes.endswith(" (also lines 8, 9)")
