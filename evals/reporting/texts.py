@@ -47,7 +47,7 @@ def _text(texts: Texts, at: int, name: str, /, **values: object) -> str:
     return texts[name][at].format(**values)
 
 
-_TITLED = frozenset({"title", "metric"})  # what texts call the title of a metric
+_TITLED = frozenset({"title", "metric", "quality"})  # what texts call the title of a metric
 _METRIC_TITLE = re.compile(r"(.+?)(?: (@) (\d+)| (in) ([\d,]+) tokens)?( \(uncalibrated\))?")
 
 

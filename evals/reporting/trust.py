@@ -13,7 +13,7 @@ from rag_assay.evals.reporting.caveats import settling
 from rag_assay.evals.reporting.data import ReportData
 from rag_assay.evals.reporting.display import count, format_counts, percent
 from rag_assay.evals.reporting.stored_rows import UNCALIBRATED
-from rag_assay.evals.reporting.texts import Language, listed_in, read_texts, several, words_in
+from rag_assay.evals.reporting.texts import Language, listed_in, metric_title, read_texts, several, words_in
 from rag_assay.evals.rubrics.human_rating_metrics import UNRATED, is_unrated
 from rag_assay.evals.study.complexity import below_gate, coverages, lowest_and_highest
 from rag_assay.evals.successive_halving.records import left_out
@@ -149,7 +149,7 @@ class _TrustList:
         text = words("covered" if low == high else "covered_by_cell", low=low, high=high)
         below = below_gate(shares).sort("share", "cell")
         if below.height:
-            titles = {one.name: one.title for one in data.metrics}
+            titles = {one.name: metric_title(one.title, self._language) for one in data.metrics}
             labels = standings.cell_labels(data)
             named = [
                 f"{labels[cell]} {percent(share)} ({titles.get(lacks, lacks) if lacks else words('answers')})"

@@ -34,7 +34,7 @@ from rag_assay.evals.reporting.sections import (
     numbers,
     section,
 )
-from rag_assay.evals.reporting.texts import CHARTS, Language, Words, several, words_in
+from rag_assay.evals.reporting.texts import CHARTS, Language, Words, metric_title, several, words_in
 from rag_assay.evals.statistics.effects import Levels
 from rag_assay.evals.statistics.raters import roc_curve
 from rag_assay.evals.statistics.risk_coverage import RiskCoverage, risk_coverage
@@ -44,6 +44,7 @@ FRONT = 5  # style of the line of the front
 
 def front_figure(front: Front, at: int, language: Language = "en") -> Plane:
     words, cost = words_in(CHARTS, language), _cost_title(front, language)
+    quality = metric_title(front.quality, language)
     across = marks.cost_scale([one.cost for one in front.all])
     ends = [end for one in front.points for end in (one.low, one.high)]
     up = marks.upward(marks.Scale(*marks.domain([*ends, *(one.value for one in front.all)])))
@@ -56,7 +57,7 @@ def front_figure(front: Front, at: int, language: Language = "en") -> Plane:
             across.at(one.cost),
             up.at(one.value),
             "diamond" if one.tied else "disc",
-            f"{_named(one, words)}: {front.quality} {display.number(one.value)}, "
+            f"{_named(one, words)}: {quality} {display.number(one.value)}, "
             f"{cost} {cost_words(one.cost, front.unit)}",
             n,
             up.at(one.low) if n and one.low is not None else None,
@@ -71,10 +72,10 @@ def front_figure(front: Front, at: int, language: Language = "en") -> Plane:
     further = len(others) - len(drawn)
     return Plane(
         f"chart-front-{at}",
-        words("and_cost", title=front.quality, cost=cost),
+        words("and_cost", title=quality, cost=cost),
         _front_about(front, language),
         cost + unit + (f" ({words('logarithmic')})" if across.logarithmic else ""),
-        front.quality,
+        quality,
         x_ticks,
         y_ticks,
         marks.labelled(points),
@@ -87,7 +88,8 @@ def front_figure(front: Front, at: int, language: Language = "en") -> Plane:
 
 def _cost_title(front: Front, language: Language) -> str:
     words = words_in(CHARTS, language)
-    title = words(front.cost) if front.cost in {"context", "answers"} else front.cost
+    is_ours = front.cost in {"context", "answers"}
+    title = words(front.cost) if is_ours else metric_title(front.cost, language)
     return f"{title}, {words(f'how_{front.how}')}" if front.how else title
 
 
@@ -153,7 +155,7 @@ def _front_table(front: Front, language: Language) -> Table:
     columns = [
         Column(words("of", n=len(front.points), of=front.of), style="cell"),
         *numbers(cost, unit=_unit(front, words)),
-        *numbers(front.quality),
+        *numbers(metric_title(front.quality, language)),
     ]
     rows = [
         (bold(str(n)) + f" {_named(one, words)}", _cost(one.cost, front.unit), display.number(one.value))
