@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from rag_assay.orchestration.web.board import show_no_study
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.languages import (
     LANGUAGES,
@@ -25,6 +24,7 @@ from rag_assay.orchestration.web.languages import (
     language_here,
     words_in,
 )
+from rag_assay.orchestration.web.no_study import show_no_study
 from rag_assay.orchestration.web.page_context import (
     PAGES,
     PERSON,

@@ -19,7 +19,6 @@ from rag_assay.orchestration.loopback import is_loopback
 from rag_assay.orchestration.web.charts import Chart
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.languages import Words, app_texts, language_here, named, words_in
-from rag_assay.orchestration.web.page_context import STUDY, PageContext
 from rag_assay.warehouse.errors import AssayError
 
 _URL = "http://127.0.0.1:3000"
@@ -35,17 +34,6 @@ def dagster_url() -> str:
 
 
 OUTCOMES = app_texts("outcomes")
-
-
-NO_STUDY = app_texts("no_study")
-
-
-def show_no_study(context: PageContext) -> None:
-    words, wanted = context.words(NO_STUDY), context.get(STUDY)
-    with st.container(key="trouble"):
-        st.info(words("unknown_study", name=label(wanted)) if wanted else words("no_study"))
-
-
 T = TypeVar("T")
 TEXTS = app_texts("board")
 Say = Callable[[str], None]

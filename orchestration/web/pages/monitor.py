@@ -21,10 +21,11 @@ from rag_assay.orchestration.runs.current_run import run_now
 from rag_assay.orchestration.stages import stages_of
 from rag_assay.orchestration.terminal.outcome_sentences import crawl_sentence
 from rag_assay.orchestration.web.address_state import switch
-from rag_assay.orchestration.web.board import OUTCOMES, dagster_url, or_trouble, section, show_no_study
+from rag_assay.orchestration.web.board import OUTCOMES, dagster_url, or_trouble, section
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.components.result_views import show_sections
 from rag_assay.orchestration.web.languages import Words, app_texts, named
+from rag_assay.orchestration.web.no_study import show_no_study
 from rag_assay.orchestration.web.page_context import PageContext
 from rag_assay.orchestration.web.usage.panels import show_usage
 from rag_assay.warehouse.artifacts import ArtifactStore
