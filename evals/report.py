@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -57,6 +57,8 @@ class Report(GridStage):
         """Return the digest of all that the report shows: facts of the corpus, warnings and failures too."""
         leaderboard = super().identity(key, store)
         facts = study_facts(self.grid.studies[key], store)
+        # A crawl that found nothing new changes no figure: only the time of the last fetch is another one.
+        facts = replace(facts, corpus=tuple(replace(one, crawled=None) for one in facts.corpus))
         found = store.current(SEARCHES, key) if self.grid.studies[key].search else None
         searched = [found.data_version] if found else []
         return digest([leaderboard, asdict(facts), list(self.failures), *searched])
