@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, settings
 from rag_assay.assets.embedding.local import LocalEmbedder
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.warehouse import connection
-from rag_assay.warehouse.inference import egress, models
+from rag_assay.warehouse.inference import egress, models, redaction
 from rag_assay.warehouse.paths import Home
 from tests.end_to_end import END_TO_END, changed_since, is_affected
 from tests.fakes import forking
@@ -110,8 +110,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.fixture(autouse=True)
 def _nothing_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no test be held to the servers of what another one has opened."""
+    """Let no test be held to the servers, or hide the secrets, of what another one has opened."""
     monkeypatch.setattr(egress, "opened", None)
+    monkeypatch.setattr(redaction, "_known", dict(redaction._known))
 
 
 @pytest.fixture(autouse=True)

@@ -106,16 +106,15 @@ class _Turns(Generic[Result]):
         self._resting: list[Callable[[], int]] = []
         self._ended: deque[Future[Result]] = deque()
         self._threads: list[threading.Thread] = []
-
-    @property
-    def under_way(self) -> int:
-        return len(self._threads)
+        self.under_way = 0  # pieces whose result was not taken; their threads may live a little longer
 
     def has_room(self, room: int) -> bool:
         return not self._computing and sum(calls() for calls in self._resting) < room
 
     def begin(self, work: Callable[[], Result]) -> None:
-        self._computing += 1
+        with self._changed:
+            self._computing += 1
+        self.under_way += 1
         thread = threading.Thread(target=self._work, args=(work,), name="piece", daemon=True)
         self._threads.append(thread)
         thread.start()
@@ -145,6 +144,7 @@ class _Turns(Generic[Result]):
     def ended(self) -> Iterator[Result]:
         while self._ended:
             ended = self._ended.popleft()
+            self.under_way -= 1
             self._threads = [thread for thread in self._threads if thread.is_alive()]
             yield ended.result()
 

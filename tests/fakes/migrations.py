@@ -59,9 +59,7 @@ def begin_with(path: Path, content: bytes) -> None:
 
 
 def _begin_with_tables() -> None:
-    from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
-
-    from rag_assay.orchestration.event_log import Storage
+    from rag_assay.orchestration.event_log import DagsterSqliteStorage, Storage
 
     with TemporaryDirectory() as folder:
         Storage(folder).dispose()

@@ -11,11 +11,16 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
 from dagster_postgres.utils import retry_pg_connection_fn
 from sqlalchemy import create_engine
 
-from rag_assay.orchestration.event_log import MOST_OPEN, EventLog, Storage, open_instance
+from rag_assay.orchestration.event_log import (
+    MOST_OPEN,
+    DagsterSqliteStorage,
+    EventLog,
+    Storage,
+    open_instance,
+)
 from rag_assay.orchestration.log_errors import plain_failures
 from rag_assay.orchestration.settings import Settings, prepare
 from rag_assay.warehouse.errors import AssayError

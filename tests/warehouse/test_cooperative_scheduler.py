@@ -7,11 +7,12 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 
 from rag_assay.warehouse.cancellation import CancelledError, cancellable_sleep, is_cancelled
-from rag_assay.warehouse.cooperative_scheduler import release_turn, run_cooperatively
+from rag_assay.warehouse.cooperative_scheduler import _Turns, release_turn, run_cooperatively
 
 
 class Pieces:
@@ -58,6 +59,19 @@ def test_all_are_done_one_computes_and_many_wait() -> None:
     assert sorted(found) == [2 * number for number in range(20)]
     assert pieces.most_computing == 1
     assert 2 <= pieces.most_waiting <= 8
+
+
+@pytest.mark.timeout(30)
+def test_a_thread_that_ends_later_than_its_piece_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine its result may be taken before it is gone."""
+    work = _Turns._work
+
+    def lingering(self: _Turns[int], piece: Callable[[], int]) -> None:
+        work(self, piece)
+        time.sleep(0.2)
+
+    monkeypatch.setattr(_Turns, "_work", lingering)
+    assert sorted(run_cooperatively(Pieces(), range(3), lambda _n: True, 8)) == [0, 2, 4]
 
 
 def test_who_waits_for_many_calls_leaves_no_room() -> None:

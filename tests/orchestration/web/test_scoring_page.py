@@ -135,19 +135,28 @@ def test_a_comment_that_was_begun_outlives_a_reload_and_goes_with_the_score(at: 
     assert at.page.locator("textarea").input_value() == ""
 
 
+PRESSED_UNREAD = """() => new Promise((done) => {
+  const press = (key, repeat) =>
+    document.dispatchEvent(new KeyboardEvent("keydown", { key, repeat, bubbles: true }));
+  const look = () => {
+    if (document.querySelector(".as-tally b").textContent !== "1") return requestAnimationFrame(look);
+    press("3", false); // nobody has read the next one yet
+    for (let n = 0; n <= 30; n++) press("5", n > 0); // is held: all but the first are repeats
+    setTimeout(() => { press("5", true); done(); }, 500);
+  };
+  look();
+})"""
+"""In the page, so that a busy machine does not press later."""
+
+
 def test_a_key_that_bounces_or_repeats_scores_one_item(at: Tab, served: Served) -> None:
     at.open(served.url("Dora"))
     at.page.wait_for_timeout(UNREAD)
     for _ in range(3):
         at.page.keyboard.press("5")
-    at.page.wait_for_function("document.querySelector('.as-tally b').textContent === '1'")
-    at.page.keyboard.press("3")  # nobody has read the next one yet
-    at.page.keyboard.down("5")
-    for _ in range(30):
-        at.page.keyboard.down("5")  # is held: all but the first are repeats
+    at.page.evaluate(PRESSED_UNREAD)
     at.page.wait_for_timeout(1000)
     assert len(served.rows("Dora")) == 1
-    at.page.keyboard.up("5")
     at.press("ArrowLeft").press("ArrowRight")
     at.press("s")
     assert [row["status"] for row in served.rows("Dora")] == ["ok", "skipped"]
