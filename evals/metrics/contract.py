@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 from rag_assay.evals.metrics.context import MetricContext
 from rag_assay.warehouse.inference.chat_part import CallsEach, ChatComponent
@@ -245,6 +245,12 @@ class Metric(ChatComponent, ABC):
         if "explanation" not in cls.__dict__ and cls.__doc__:
             cls.explanation = " ".join(cls.__doc__.partition("\n\n")[0].split())
 
+    def __new__(cls, *_args: object, **_named: object) -> Self:
+        """Refuse a class that cannot measure where a study is read, not after its answers were paid for."""
+        if cls.measure is Metric.measure and cls.score is Metric.score:
+            raise TypeError(f"the metric {cls.__name__} has neither `measure` nor `score`")
+        return super().__new__(cls)
+
     def calls_per_case(self) -> CallsEach:
         """Return how many calls of its model one question of one cell takes; none without a model."""
         return self._calls_each(MOST_ASKED)
@@ -266,7 +272,7 @@ class Metric(ChatComponent, ABC):
         return [self.score(case) for case in cases]
 
     def score(self, case: Case) -> Score:
-        raise NotImplementedError(f"{type(self).__name__} has neither `measure` nor `score`")
+        raise NotImplementedError
 
 
 class RetrievalMetric(Metric):

@@ -9,7 +9,7 @@ import pytest
 from rag_assay.evals.metrics import get_metric
 from rag_assay.evals.metrics.abstention import Abstention
 from rag_assay.evals.metrics.context import MetricContext
-from rag_assay.evals.metrics.contract import AnsweredCase, AnswerMetric, Gold, Score
+from rag_assay.evals.metrics.contract import AnsweredCase, AnswerMetric, Gold, Metric, Score
 from rag_assay.evals.metrics.costs import AnswerLatency, RetrievalLatency, Tokens
 from rag_assay.warehouse.schemas import Status
 from rag_assay.warehouse.spans import Span
@@ -132,3 +132,16 @@ def test_an_empty_ranking_is_a_zero_not_a_gap() -> None:
         [case(hits=(), gold=Gold({"a": 1}, (Span("a", 0, 5),)))], CONTEXT
     )
     assert score == Score(Status.OK, 0.0)
+
+
+def test_a_metric_that_cannot_measure_is_refused_before_anything_is_paid_for() -> None:
+    class Idle(Metric):
+        """Neither measures cases nor scores one."""
+
+        stem, title, kind = "idle", "Idle", "retrieval"
+
+        def applies(self, question: dict[str, object]) -> bool:
+            return True
+
+    with pytest.raises(TypeError, match="the metric Idle has neither `measure` nor `score`"):
+        Idle()
