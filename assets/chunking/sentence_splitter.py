@@ -54,10 +54,11 @@ _END = (
 _BREAK = r"\n\s*\n|(?<=[.!?:;])\s*\n\s*|\n\s*(?=(?:[-–•*·]|\(?\w{1,3}\)|\d{1,3}\.)\s)"
 _OPENING = "\"'„“‚‘»«›‹([–—-"
 _CLOSING = "\"'”“’‘»«›‹)]"
-_LEAD = rf"\s*[{re.escape(_OPENING)}]*\s*"
-_WORD = r"\w+"
-_DOTTED = r"(?:[^\W\d_]{1,2}\.)+[^\W\d_]{1,2}"
-_STREET = r"\w+str"
+# Matched with each sentence; `re` compiles the longer patterns above at their first use.
+_LEAD = re.compile(rf"\s*[{re.escape(_OPENING)}]*\s*")
+_WORD = re.compile(r"\w+")
+_DOTTED = re.compile(r"(?:[^\W\d_]{1,2}\.)+[^\W\d_]{1,2}")
+_STREET = re.compile(r"\w+str")
 _LOOK = 400  # characters around an end mark that decide whether it ends the sentence
 
 
@@ -69,7 +70,7 @@ def sentences(text: str) -> list[str]:
     ['Laut Art. 5 gilt das ab dem 3. Mai 2024.', 'Dr. Meier sagte: „Gut!“ und ging.']
     """
     plain = (" ".join(text[start:end].split()) for start, end in _spans(text))
-    return [sentence for sentence in plain if re.search(_WORD, sentence)]
+    return [sentence for sentence in plain if _WORD.search(sentence)]
 
 
 def sentence_places(text: str) -> list[tuple[int, int]]:
@@ -87,7 +88,7 @@ def sentence_places(text: str) -> list[tuple[int, int]]:
         if not bare:
             continue
         start = begin + len(part) - len(part.lstrip())
-        has_word = re.search(_WORD, bare) is not None
+        has_word = _WORD.search(bare) is not None
         if places and (wordless or not has_word):
             places[-1] = (places[-1][0], start + len(bare))
         else:
@@ -106,10 +107,10 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
 
 def _in_block(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
     block = text[start:stop]
-    begin, leads = 0, re.compile(_LEAD)
+    begin = 0
     for match in re.finditer(_END, block):
         before = block[max(begin, match.start() - _LOOK) : match.start()]
-        lead = leads.match(block, match.end())
+        lead = _LEAD.match(block, match.end())
         following = lead.end() if lead else match.end()
         if _is_end(before, match.group(), block[following : following + _LOOK]):
             yield start + begin, start + match.end()
@@ -130,19 +131,19 @@ def _is_full_stop(before: str, following: str) -> bool:
         return not _is_ordinal([word.lower() for word in words[:-1]], following)
     if re.fullmatch(r"[^\W\d_]", last):
         return False  # an initial: "J."
-    if re.fullmatch(_DOTTED, last):
+    if _DOTTED.fullmatch(last):
         # "z.B." and "e.g." stand within a sentence; "U.S.", "Ph.D." and "p.m." may end one.
         may_end = ((last[0] + last[-1]).isupper() and last != "Z.B") or last in {"a.m", "p.m"}
         return may_end and _first_word(following) in STARTERS
     if last == "Co":
         return _first_word(following) not in COMPANIES
-    if last.lower() in BEFORE_NUMBER or re.fullmatch(_STREET, last):
+    if last.lower() in BEFORE_NUMBER or _STREET.fullmatch(last):
         return not following[:1].isdigit()
     return last.lower() not in ABBREVIATIONS
 
 
 def _first_word(text: str) -> str:
-    found = re.match(_WORD, text)
+    found = _WORD.match(text)
     return found.group() if found else ""
 
 

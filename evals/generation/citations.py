@@ -44,7 +44,7 @@ _HEADING = r"""(?xi)(?:(?:^|(?<=\n))[ \t#>*_]*|(?<=[.!?…])[ \t]+)
       (?:sources?|references?|citations?|quellen?(?:angaben|nachweise?|verzeichnis)?|belege?|nachweise?|fundstellen?)
       [ \t*_]*(?::[ \t*_]*|(?=\n|\Z))"""
 _SIGNS = r"[^\w\[\]【】［］()]+"
-_WORD = r"\w"
+_WORD = re.compile(r"\w")
 _LOOK = 400  # characters in which they are looked for
 _CONTEXT = 3  # words beside a marker that say whether it was copied with them
 
@@ -235,7 +235,7 @@ def _claims(text: str, groups: Sequence[_Group]) -> tuple[list[tuple[int, int]],
 
     end = _sources_begin(text, groups)
     plain = _blanked(text, groups, 0, end)  # a full stop before a bracket ends its sentence
-    return [place for place in sentence_places(plain) if re.compile(_WORD).search(plain, *place)], end
+    return [place for place in sentence_places(plain) if _WORD.search(plain, *place)], end
 
 
 def _sentences_of(
