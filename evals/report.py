@@ -57,7 +57,7 @@ class Report(GridStage):
         """Return the digest of all that the report shows: facts of the corpus, warnings and failures too."""
         leaderboard = super().identity(key, store)
         facts = study_facts(self.grid.studies[key], store)
-        # A crawl that found nothing new changes no figure: only the time of the last fetch is another one.
+        # Not when it was fetched last: a crawl that finds nothing new changes no figure.
         facts = replace(facts, corpus=tuple(replace(one, crawled=None) for one in facts.corpus))
         found = store.current(SEARCHES, key) if self.grid.studies[key].search else None
         searched = [found.data_version] if found else []

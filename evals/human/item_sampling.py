@@ -129,8 +129,7 @@ def probabilities(queue: Queue, scored: Collection[str]) -> dict[str, float]:
     """Return item id -> the probability of being among what was rated (ids ``scored``), or drawn.
 
     At random, the ratings so far are an equal sample of the queue. If disputed items come first, the m rated
-    ones
-    are about the first m in the order of drawing: min(1, t w), with t such that the sum of min(1, t w) /
+    ones are about the first m in the order of drawing: min(1, t w), with t such that the sum of min(1, t w) /
     probability of drawing over the queue is m.
     """
     found = {one.item_id: one.probability for one in queue.items}

@@ -186,7 +186,10 @@ def _of_powered(found: Powered, scored: _Scored, wanted: float) -> Row:
     return {
         **_ends("people", people),
         **_ends("combined", combined),
-        **{"items": combined.items, "labels": combined.labels, "width": found.width, "wanted": half},
+        "items": combined.items,
+        "labels": combined.labels,
+        "width": found.width,
+        "wanted": half,
         "share": combined.share if combined.value is not None else None,
         "saved": found.saved if combined.low is not None else None,
         "labels_needed": found.labels_for(half),

@@ -39,7 +39,7 @@ class ContextCurve(NamedTuple):
     values: tuple[float, ...]
 
     def at(self, tokens: int) -> float:
-        """Of a passage that the budget ends in, that part of its gain counts that fits.
+        """Return the share in so many tokens; a passage that the budget ends in counts in part.
 
         >>> ContextCurve((400, 2_000), (0.25, 0.75)).at(300)  # 800 of 1,600 characters of the second passage
         0.5

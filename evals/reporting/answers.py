@@ -167,9 +167,7 @@ class CitedAnswer:
 def render_cited_answer(
     answer: Row, limit: int, on_page: Mapping[str, str], evidence: Iterable[Row] = ()
 ) -> CitedAnswer:
-    """Render a row of `schemas.ANSWERS`; limit: characters; on_page: chunk id -> the anchor of its
-    passage.
-    """
+    """Render a row of `schemas.ANSWERS`; limit: characters; on_page: chunk id -> anchor of its passage."""
     text = answer["answer"] or ""
     citations: list[Row] = answer["citations"] or []
     pieces_of_evidence = list(evidence)
@@ -224,9 +222,7 @@ class ShownJudgement:
 
 
 def judgements_of(rows: Iterable[Row], most: int) -> tuple[ShownJudgement, ...]:
-    """rows: of `schemas.JUDGEMENTS`, with `judge`, and whether its metric is `uncalibrated`; most:
-    statements shown
-    """
+    """rows: `schemas.JUDGEMENTS` with `judge` and `uncalibrated`; most: statements that are shown"""
     return tuple(_shown(row, most) for row in rows)
 
 

@@ -49,8 +49,9 @@ def power_sentence(open_entries: Sequence[RankedResult], n: int, metric: MetricI
 
 
 def settling(open_entries: Sequence[RankedResult], n: int) -> tuple[int, int]:
-    """Return how many questions would settle half of the open comparisons or more, and how many; (0, 0):
-    none.
+    """Return how many questions would settle at least half of the open comparisons, and how many of them.
+
+    (0, 0): no number within reach settles any.
     """
     results = _open(open_entries)
     needed = sorted(result.questions_needed for result in results if result.questions_needed is not None)

@@ -260,8 +260,15 @@ def _worth(alpha: float, n: int) -> str:
 
 SAID, AGREEMENT = "said", "agreement"
 PEOPLE_COLUMNS = (
-    *("rubric", "criterion", "question_id", "annotator", "other"),
-    *("counts", "between", "called", "reason"),
+    "rubric",
+    "criterion",
+    "question_id",
+    "annotator",
+    "other",
+    "counts",
+    "between",
+    "called",
+    "reason",
 )
 """Beside those of the leaderboard, in rows that have a `rubric`."""
 

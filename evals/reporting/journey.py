@@ -168,7 +168,9 @@ def _people(data: ReportData) -> pl.DataFrame:
 
 _OF_SCORE = ("annotator", "rubric", "criterion", "value", "status", "comment")
 _SAID: Schema = {
-    **{"question_id": pl.String, "cell": pl.String, "replicate": pl.Int64},
+    "question_id": pl.String,
+    "cell": pl.String,
+    "replicate": pl.Int64,
     **{name: HUMAN_SCORES[name] for name in _OF_SCORE},
 }
 
@@ -479,7 +481,8 @@ def catalogue(
         "metrics": [
             {
                 **{name: getattr(one, name) for name in ("name", "title", "kind", "unit", "worst", "ideal")},
-                **{"higher": one.higher_is_better, "ofRankings": one.of_rankings},
+                "higher": one.higher_is_better,
+                "ofRankings": one.of_rankings,
             }
             for one in data.metrics
         ],
@@ -492,7 +495,7 @@ def catalogue(
         "questions": _questions(data, rows, disputes),
         "lost": _lost(data, rows, place),
         "steps": [
-            {**{"name": str(loss), "label": loss.label, "means": legend_of(loss, deep)}, "try": words}
+            {"name": str(loss), "label": loss.label, "means": legend_of(loss, deep), "try": words}
             for loss, words in REMEDIES.items()
         ],
     }

@@ -92,9 +92,7 @@ def journey_rows(
     questions: pl.DataFrame,
     question: str | None = None,
 ) -> JourneyRows:
-    """Read the journeys of a study's questions; cells: those that were run; question: the only one to
-    read.
-    """
+    """Read the journeys of a study's questions, or of one; cells: those that were run."""
     grid = Grid([study])
     known = [grid.cells[key] for key in cells if key in grid.cells]
     rankings = {cell.key: cell.ranking for cell in known if cell.reads_ranking}

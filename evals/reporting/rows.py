@@ -42,8 +42,16 @@ if TYPE_CHECKING:
 SHOWN_RANKS = 3  # cells whose hits the report can show
 SHOWN_HITS = 5  # of a question
 LIBRARIES = (
-    *("dagster", "duckdb", "lancedb", "litellm", "ragas", "rank-bm25", "scrapy"),
-    *("sentence-transformers", "torch", "trafilatura"),
+    "dagster",
+    "duckdb",
+    "lancedb",
+    "litellm",
+    "ragas",
+    "rank-bm25",
+    "scrapy",
+    "sentence-transformers",
+    "torch",
+    "trafilatura",
 )
 
 
@@ -75,9 +83,7 @@ def board_data(study: Study, home: Home) -> ReportData:
 def report_data(
     study: Study, home: Home, notes: tuple[str, ...] = (), *, with_hits: bool = True
 ) -> ReportData:
-    """Gather all that the report shows; with_hits: also what rankings found, with texts; errors as
-    `board_data`.
-    """
+    """Gather all that the report shows; with_hits: also what rankings found. Errors are `board_data`'s."""
     result = stored_result(study, home, as_run=True)
     study, store, board = result.study, result.store, result.board
     grid, cells = Grid([study]), _run_cells(board)

@@ -211,7 +211,9 @@ def left_out_rows(data: ReportData) -> list[dict[str, Any]]:
         stored = {key: value for key, value in row.items() if key not in {"study", "low", "high"}}
         stored |= {"left_out_by": row["method"], "difference_low": row["low"], "difference_high": row["high"]}
         lost = {
-            **{"behind_winner": "difference", "behind_winner_low": "low", "behind_winner_high": "high"},
+            "behind_winner": "difference",
+            "behind_winner_low": "low",
+            "behind_winner_high": "high",
             "chance_of_better": "chance",
         }
         rows.append(stored | {name: getattr(one, field, None) for name, field in lost.items()})

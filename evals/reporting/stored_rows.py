@@ -141,9 +141,7 @@ def uncalibrated_metrics(study: Study, cards: pl.DataFrame) -> frozenset[str]:
 def running_rows(
     connection: duckdb.DuckDBPyConnection, cells: list[str], metrics: list[str]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return SCORES of some metrics, and status and costs of ANSWERS, with OF_CELL; other columns are
-    NULL.
-    """
+    """Return SCORES of some metrics, and of ANSWERS status and costs (else NULL), with OF_CELL."""
     scores = "SELECT question_id, metric, status, value, reason, cell, replicate FROM current_scores "
     scores += "WHERE list_contains(?, cell) AND list_contains(?, metric)"
     answers = "SELECT status, usd, prompt_tokens, completion_tokens, cell, replicate FROM current_answers "

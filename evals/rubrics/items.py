@@ -44,8 +44,8 @@ def item_id(
     setting: Sequence[str | None] = (),
 ) -> str:
     """Return the id of an item: a digest of question, answer, texts of the passages in order, and the rival.
-    The
-    ground truth is no part of it: it may be edited, and the scores stay.
+
+    The ground truth is no part of it: it may be edited, and the scores stay.
     """
     said = [one for one in setting if one]
     return digest(["item", question, answer, passages, rival, *([said] if said else [])])

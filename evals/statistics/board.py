@@ -59,8 +59,7 @@ def components(table: Floats) -> Components | None:
 
     The one-way random effects model by the method of moments (Searle, Casella and McCulloch, Variance
     Components, 1992, ch. 3). A mean over k questions of R replicates has the variance (questions^2 +
-    replicates^2 / R) /
-    k: more replicates make only the second part smaller.
+    replicates^2 / R) / k: more replicates make only the second part smaller.
 
     table: values, shape (questions, replicates); NaN where a replicate has none
 
@@ -244,7 +243,10 @@ def _row(
     sd = noise(replicates)
     return {
         **dict.fromkeys(("cell_id", "n", "rank", "answered", "tie_group", "p_best", "clusters")),
-        **{"study": study.study, "subset": subset, "cell": cell.key, "metric": metric.name},
+        "study": study.study,
+        "subset": subset,
+        "cell": cell.key,
+        "metric": metric.name,
         **{axis: getattr(cell, axis) if cell.has_axes else None for axis in _OF_RANKINGS},
         "generator": cell.generator,
         "value": interval.mean if interval else None,

@@ -263,7 +263,9 @@ def compare_cells(
         figures |= {"p": found.p, "detectable": found.detectable}
         results[cell] = {
             **{name: finite_or_none(column[at]) for name, column in figures.items()},
-            **{"leader": leader, "tied": not found.apart[at], "within_margin": bool(found.within[at])},
+            "leader": leader,
+            "tied": not found.apart[at],
+            "within_margin": bool(found.within[at]),
             "questions_needed": None if needed is None else int(needed),
         }
     return [{**row, **results.get(row["cell"], {**UNCOMPARED, "leader": leader})} for row, _ in valued]
@@ -305,9 +307,9 @@ def tie_groups(
     """Put the ranked cells of one subset into groups by the primary metric; return cell -> group, from 1.
 
     The first group holds what is tied with the leader, the second what is tied with the best of the rest,
-    and so
-    on: each is a choice of the cells that may be the best of those that are left (Gupta, Technometrics 1965;
-    Hsu, Annals of Statistics 1984). A cell whose differences vary much can precede one with a better mean.
+    and so on: each is a choice of the cells that may be the best of those that are left (Gupta, Technometrics
+    1965; Hsu, Annals of Statistics 1984). A cell whose differences vary much can precede one with a better
+    mean.
     """
     ranked = [row for row in compared_rows if row["rank"] is not None and row["tied"] is not None]
     left = [row["cell"] for row in sorted(ranked, key=lambda row: (row["rank"], row["cell"]))]

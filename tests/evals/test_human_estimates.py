@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 
 from rag_assay.assets.engine.stage import BuildContext
-from rag_assay.evals.judge_calibration import card as human_agreement
 from rag_assay.evals.pipeline.cell_items import current_items
 from rag_assay.evals.reporting.page import render_html
 from rag_assay.evals.rubrics.points import Points
@@ -78,7 +77,7 @@ def card(town: Town) -> pl.DataFrame:
 def test_a_score_makes_estimates_and_cards_and_asks_nothing(
     town: Town, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(human_agreement, "FEWEST", 3)
+    monkeypatch.setattr("rag_assay.evals.judge_calibration.card.FEWEST", 3)
     data = town.run(study(server), "home")
     asked = len(server.requests)
     assert asked
@@ -138,7 +137,7 @@ def test_too_few_scores_leave_a_judge_uncalibrated(town: Town, server: FakeOpenA
 def test_labels_of_a_file_and_scores_stand_apart(
     town: Town, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(human_agreement, "FEWEST", 3)
+    monkeypatch.setattr("rag_assay.evals.judge_calibration.card.FEWEST", 3)
     label = {"question": "When?", "answer": "At noon.", "passages": ["At noon."], "labels": {"support": True}}
     (town.folder / "labels.jsonl").write_text(json.dumps(label))
     variant = study(server, judge_cards={"judge": {"mutations": 0, "labels": "labels.jsonl"}})

@@ -150,8 +150,13 @@ def report_data(
         journey=_journey(hits, losses, documents, [key_of(cell) for cell in cells]),
         corpus=(
             SourceFacts(
-                *("directives", 612, 588, {"too short": 14, "near duplicate": 10}, {"HTTP 404": 3}),
-                *("2026-11-20T05:00:12+00:00", "ab" * 10),
+                "directives",
+                pages=612,
+                documents=588,
+                dropped={"too short": 14, "near duplicate": 10},
+                failed={"HTTP 404": 3},
+                crawled="2026-11-20T05:00:12+00:00",
+                digest="ab" * 10,
             ),
             SourceFacts("memos", 41, 41, {}, {}),
         ),

@@ -334,7 +334,10 @@ def risk_rows(data: ReportData) -> list[dict[str, Any]]:
     return [
         {
             **{name: board[cell][name] for name in names},
-            **{"subset": "all", "metric": f"{NAME}:{metric.name}", "value": curve.area, "coverage": share},
+            "subset": "all",
+            "metric": f"{NAME}:{metric.name}",
+            "value": curve.area,
+            "coverage": share,
             **{name: getattr(curve, name) for name in ("n", "low", "high")},
         }
         for cell, (curve, share) in _risk_curves(data).items()

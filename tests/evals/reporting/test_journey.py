@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from rag_assay.evals.reporting import journey as packing
+from rag_assay.evals.reporting import journey
 from rag_assay.evals.reporting.data import ReportData
 from rag_assay.evals.reporting.hardest import hardest
 from rag_assay.evals.reporting.journey import Journeys, journeys
@@ -167,7 +167,7 @@ def test_what_each_step_made_of_a_hit_is_its_rank_there() -> None:
 def test_a_large_study_has_a_folder_that_is_named_by_what_is_in_it(
     data: ReportData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packing, "INSIDE", 1_000)
+    monkeypatch.setattr(journey, "INSIDE", 1_000)
     page = write_html(data, tmp_path / "energy.html")
     (folder,) = folders_of(page)
     html = page.read_text()

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import polars as pl
 import pytest
 
-from rag_assay.evals.reporting import journey as packing
+from rag_assay.evals.reporting import journey
 from rag_assay.evals.reporting.data import ReportData
 from rag_assay.evals.reporting.page import folders_of, write_html
 from tests.fakes.browser import Tab, axe_violations, chromium, tab
@@ -235,7 +235,7 @@ def test_a_row_of_the_leaderboard_opens_its_pipeline_and_marks_it_everywhere(
 def test_a_large_study_reads_its_folder_and_says_where_it_is_gone_or_another(
     opened: Tab, data: ReportData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packing, "INSIDE", 1)
+    monkeypatch.setattr(journey, "INSIDE", 1)
     page = write_html(data, tmp_path / "a large study.html")
     (folder,) = folders_of(page)
     go(opened, page, "q003")

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from rag_assay.evals.reporting import journey as packs
+from rag_assay.evals.reporting import journey
 from rag_assay.evals.reporting.data import ReportData
 from rag_assay.evals.reporting.exports import NOTHING, trec_runs
 from rag_assay.evals.reporting.retrieval_funnel import funnel_of
@@ -89,7 +89,7 @@ def check_journeys(data: ReportData, texts: Mapping[str, str]) -> None:
 
 def check_folder(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """A large report's folder is part of the artifact: what is gone of it or damaged is written again."""
-    monkeypatch.setattr(packs, "INSIDE", 1)
+    monkeypatch.setattr(journey, "INSIDE", 1)
     assert bench.write_report().ok
     (file,) = bench.home.report_data("tiny")
     packed = file.read_text()

@@ -140,7 +140,7 @@ PRESSED_UNREAD = """() => new Promise((done) => {
     document.dispatchEvent(new KeyboardEvent("keydown", { key, repeat, bubbles: true }));
   const look = () => {
     if (document.querySelector(".as-tally b").textContent !== "1") return requestAnimationFrame(look);
-    press("3", false); // nobody has read the next one yet
+    press("3", false); // too soon for the next one to have been read
     for (let n = 0; n <= 30; n++) press("5", n > 0); // is held: all but the first are repeats
     setTimeout(() => { press("5", true); done(); }, 500);
   };

@@ -16,7 +16,7 @@ import pytest
 from rag_assay.evals.human.spreadsheets.formula_escaping import CSV
 from rag_assay.orchestration.web.page_context import UiOptions
 from rag_assay.orchestration.web.page_process import serve_script
-from rag_assay.orchestration.web.usage import panels as labels
+from rag_assay.orchestration.web.usage import panels
 from rag_assay.warehouse.connection import connect
 from rag_assay.warehouse.conversations import Conversations
 from rag_assay.warehouse.paths import Home
@@ -67,12 +67,12 @@ def test_the_page_shows_what_the_views_say_and_nothing_runs(
         total = found["totals"].row(0, named=True)
         top = figures(shown)
         assert top["Questions"] == str(total["questions"])
-        assert top["Paid by chats"] == labels.paid(labels.ENGLISH, found["models"], "chat")
+        assert top["Paid by chats"] == panels.paid(panels.ENGLISH, found["models"], "chat")
         assert "of unknown price" in top["Paid by chats"]
         text = shown.page.locator(".st-key-board").inner_text().replace("\u2060", "")
-        assert labels.totals_words(labels.ENGLISH, total) in text
-        assert labels.share_words(labels.ENGLISH, found["feedback"].row(0, named=True)) in text
-        assert labels.latency_words(labels.ENGLISH, found["latency"]) in text
+        assert panels.totals_words(panels.ENGLISH, total) in text
+        assert panels.share_words(panels.ENGLISH, found["feedback"].row(0, named=True)) in text
+        assert panels.latency_words(panels.ENGLISH, found["latency"]) in text
         shown.page.wait_for_selector(".st-key-panel_people canvas, .st-key-panel_hours svg")
         names = shown.page.locator(".st-key-panel_documents svg.marks").text_content()
         assert "<script>" in names  # a title is drawn as it is
