@@ -125,8 +125,10 @@ def _forget() -> None:
 def _watch(signals: StopSignals) -> None:
     first, allowed, n_seen = 0.0, inf, 0
     wake: list[float] = []
+    arriving = select.poll()  # `select` refuses descriptors above 1,023, which a server may have
+    arriving.register(signals.reading, select.POLLIN)
     while True:
-        select.select([signals.reading], [], [], SAME)  # another thread may read what has arrived
+        arriving.poll(SAME * 1000)  # another thread may read what has arrived
         now = monotonic()
         arrived = signals.arrived()
         for number in arrived[n_seen:]:

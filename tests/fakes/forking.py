@@ -335,7 +335,9 @@ class _Server:
         for one in descriptors:
             os.close(one)
         seen = Path(_address[0]).with_name(str(process))
-        seen.write_text(f"{request.environment.get('ASSAY_HOME')}\n{' '.join(request.arguments)}")
+        written = seen.with_name(f".{process}")  # renamed: `forks_of_home` reads all of it or nothing
+        written.write_text(f"{request.environment.get('ASSAY_HOME')}\n{' '.join(request.arguments)}")
+        written.rename(seen)
         line.sendall(process.to_bytes(_LENGTH, "big"))
         ended = os.pidfd_open(process)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import signal
 import subprocess
 import sys
@@ -15,6 +16,8 @@ SENTENCE = "stopped. Finished results are stored; run the same command to contin
 COMMAND = """
 import atexit, ctypes, hashlib, os, signal, sys, threading, time, types
 from rag_assay.orchestration import shutdown, start
+
+opened = [os.open(os.devnull, os.O_RDONLY) for _ in range({n_open})]
 
 def main():
     with shutdown.grace({grace}):
@@ -61,11 +64,11 @@ STUCK = {
 }
 
 
-def begun(body: str, grace: str = "0.2") -> subprocess.Popen[str]:
+def begun(body: str, grace: str = "0.2", n_open: int = 0) -> subprocess.Popen[str]:
     """Start a command that does this, and wait until it says that it is there."""
     lines = "".join(f"        {line}\n" for line in body.strip().splitlines())
     process = subprocess.Popen(
-        [sys.executable, "-c", COMMAND.format(body=lines, grace=grace)],
+        [sys.executable, "-c", COMMAND.format(body=lines, grace=grace, n_open=n_open)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -89,6 +92,14 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
 def test_a_command_that_does_not_end_is_ended(what: str, number: signal.Signals) -> None:
     process = begun(STUCK[what])
     process.send_signal(number)
+    assert ended(process) == (130, "", SENTENCE)
+
+
+def test_a_process_with_a_thousand_open_files_is_ended() -> None:
+    if resource.getrlimit(resource.RLIMIT_NOFILE)[0] < 2000:
+        pytest.skip("this user may not open so many files")
+    process = begun(SWALLOWS, n_open=1100)
+    process.send_signal(signal.SIGTERM)
     assert ended(process) == (130, "", SENTENCE)
 
 
@@ -203,7 +214,7 @@ def test_output_that_cannot_be_written_is_a_sentence_and_a_code() -> None:
     body = '        sys.stdout.write("more than nothing")\n'
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         done = subprocess.run(
-            [sys.executable, "-c", COMMAND.format(body=body, grace="1")],
+            [sys.executable, "-c", COMMAND.format(body=body, grace="1", n_open=0)],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
