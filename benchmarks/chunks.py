@@ -75,10 +75,10 @@ class Kept:
     lost: tuple[str, ...]
 
 
-def acts(folder: Path) -> pl.DataFrame:
-    """Return the acts of `eurlex-energy` as documents (schemas.DOCUMENTS)."""
+def acts(folder: Path, every: int = 1) -> pl.DataFrame:
+    """Return every so-many-th act of `eurlex-energy` as a document (schemas.DOCUMENTS)."""
     rows: list[dict[str, object]] = []
-    for path in sorted((folder / "eurlex-energy" / "html").glob("*.html.gz")):
+    for path in sorted((folder / "eurlex-energy" / "html").glob("*.html.gz"))[::every]:
         draft = clean_eurlex(gzip.decompress(path.read_bytes()), "text/html", "")
         rows.append(
             {

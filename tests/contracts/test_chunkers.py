@@ -225,7 +225,7 @@ def tokenizer(folder: Path) -> Tokenizer:
 
 pytestmark = pytest.mark.models
 per_case = pytest.mark.parametrize(("kind", "parameters"), CASES, ids=[f"{k}-{p}" for k, p in CASES])
-quickly = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+quickly = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def test_every_registered_chunker_is_held_to_the_contract() -> None:
@@ -343,7 +343,8 @@ def test_windows_in_the_tokens_of_other_embedders_overlap_and_are_full(other: st
 
 
 def test_a_second_process_cuts_alike(folder: Path, tokenizer: Tokenizer) -> None:
-    assert in_second_process(CASES, folder) == as_json(CASES, tokenizer)
+    jobs = list(dict(reversed(CASES)).items())  # the first of each
+    assert in_second_process(jobs, folder) == as_json(jobs, tokenizer)
 
 
 # ------------------------------------------------------------------------------------------- token windows

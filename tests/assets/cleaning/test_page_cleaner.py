@@ -178,7 +178,7 @@ def test_a_page_that_breaks_the_parser_is_a_drop_and_the_others_go_on(
     "element", ["<div>", "<p><b>", "<table><tr><td>", "<ul><li>", '<div id="TexteOnly">']
 )
 def test_deeply_nested_html_ends_in_a_document_or_a_reason(home: Home, element: str) -> None:
-    html = article(element * 20_000 + STORY)
+    html = article(element * 6_000 + STORY)
     found, dropped = cleaned(home, page(home, "deep", html))
     assert set(found) ^ set(dropped) == {"deep"}
 

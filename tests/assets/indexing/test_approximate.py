@@ -167,6 +167,7 @@ def test_an_upsert_adds_to_the_vector_index(
 ) -> None:
     """New rows are found whether they are in the index already or compared beside it."""
     monkeypatch.setattr(index_table, "MAX_SCANNED", scanned)
+    monkeypatch.setattr(index_table, "SAMPLE", 40)
     parts = [rows(0), rows(100), rows(200)]  # each lacks 100 and adds 100 of 1,200
     made = upserted(tmp_path, recipe, *parts)
     assert [facts.made for facts in made] == ["whole", "upsert", "upsert"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -80,10 +81,11 @@ def test_the_row_beside_it_gets_the_answer_that_it_gets_alone(
 ) -> None:
     weights("smollm2-135m-instruct")
     local = read_generator({"llm": {"model": "local/smollm2-135m-instruct", "max_tokens": 24}})
-    with Gateway(Home(tmp_path / "a"), timeout=240, local_threads=1, local_context=1024) as gateway:
-        beside = local.answer(requests(), context_of(gateway))[1]
-    with Gateway(Home(tmp_path / "b"), timeout=240, local_threads=1, local_context=1024) as gateway:
-        alone = local.answer(requests()[1:], context_of(gateway))[0]
+    plain = requests()[1]
+    evil = replace(plain, question=f"{plain.question} {EVIL}", passages=(Passage(EVIL, "bad"),))
+    with Gateway(Home(tmp_path), timeout=240, local_threads=1, local_context=1024) as gateway:
+        alone = local.answer([plain], context_of(gateway))[0]
+        beside = local.answer([evil, plain], context_of(gateway, replicate=1))[1]
     assert (beside.text, beside.status, beside.citations) == (alone.text, alone.status, alone.citations)
     assert "1874" in (alone.text or "")
 

@@ -22,7 +22,7 @@ from rag_assay.warehouse.pages import manifest_digest, read_manifest
 from rag_assay.warehouse.parquet import read_parquet
 from tests.fakes.crawling import crawling
 
-CHUNKING = "tokens-256-85"
+CHUNKING = "tokens-256-0"
 SOURCES = ("acts", "reports")
 
 
@@ -42,11 +42,15 @@ def sample(weights: Callable[[str], Path], tmp_path_factory: pytest.TempPathFact
     folder = tmp_path_factory.mktemp("sample")
     demo = read_study(BUNDLED / "demo.yaml")
     windows = demo.chunkings["tokens-128-42"]
-    wider = windows.chunker.model_copy(update={"size": 256, "overlap": 85})
+    wider = windows.chunker.model_copy(update={"size": 256, "overlap": 0})
+    short = demo.embedders["minilm"].model_copy(
+        update={"max_tokens": 48, "overflow": "truncate"}
+    )  # a model reads few tokens of a chunk in a fraction of the time
     study = demo.model_copy(
         update={
             "sources": {name: demo.sources[name] for name in SOURCES},
             "corpus": demo.corpus.model_copy(update={"sources": SOURCES}),
+            "embedders": {"minilm": short},
             "chunkings": {CHUNKING: windows.model_copy(update={"chunker": wider})},
             "questions": tuple(one for one in demo.questions if "blog" not in (one.file or "")),
         }

@@ -27,7 +27,7 @@ def test_every_answer_of_xquad_is_found_at_its_place(*, whole: bool) -> None:
     documents = [
         {"doc_id": str(n), "source": "s", "url": str(n), "text": text} for n, text in enumerate(texts)
     ]
-    rows = read_set(WrittenSet(SetFile(XQUAD, "xquad", "en")))[:: 4 if whole else 1]
+    rows = read_set(WrittenSet(SetFile(XQUAD, "xquad", "en")))[:: 12 if whole else 1]
     assert whole or len(rows) == 1190
     resolver = Resolver(documents, rows)
     for row in rows:

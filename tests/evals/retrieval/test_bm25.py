@@ -212,14 +212,14 @@ def scifact(tmp_path_factory: pytest.TempPathFactory) -> OpenIndex:
     if not SCIFACT.is_dir():
         pytest.skip("shared/data/scifact is not there")
     with gzip.open(SCIFACT / "corpus.jsonl.gz") as file:
-        passages = [json.loads(line) for line in file]
+        passages = [json.loads(line) for line in file][::2]
     texts = [f"{passage['title']}\n{passage['text']}" for passage in passages]
     return build_index(tmp_path_factory.mktemp("scifact"), texts, [np.ones(2, np.float32)] * len(texts))
 
 
 @pytest.mark.parametrize("variant", REFERENCES)
 def test_scifact_is_ranked_as_rank_bm25_ranks_it(scifact: OpenIndex, variant: str) -> None:
-    """The same best ten, and their scores to 1e-6: of all 300 test questions, and of every fifth.
+    """The same best ten, and their scores to 1e-6: of every tenth test question.
 
     rank-bm25 is asked word by word, each once, for a question's score is the sum of those of its words.
     """
@@ -227,12 +227,11 @@ def test_scifact_is_ranked_as_rank_bm25_ranks_it(scifact: OpenIndex, variant: st
     lines = (SCIFACT / "queries.jsonl").read_text().splitlines()
     questions = [entry["text"] for entry in map(json.loads, lines) if entry["_id"] in graded]
     assert len(questions) == 300
-    questions = questions if variant == "okapi" else questions[::5]
     made, parameters = REFERENCES[variant]
     reference = made([plain_tokens(text) for text in scifact.chunks["text"]], **parameters)
     recipe = Bm25.model_validate({"variant": variant, **PLAIN})
     of_word = cache(lambda word: reference.get_scores([word]))
-    for question in questions:
+    for question in questions[::10]:
         scores = np.sum([of_word(word) for word in plain_tokens(question)], axis=0)
         best = np.argsort(-scores.round(9), kind="stable")[:10]
         found = searched(recipe, query(question), scifact)

@@ -51,9 +51,10 @@ def test_a_real_model_answers_from_the_passages(gateway: Gateway, capfd: pytest.
 
 @pytest.mark.models
 def test_the_same_question_gets_the_same_answer_whatever_came_before(gateway: Gateway) -> None:
-    messages = answer_messages("How high is the lighthouse?", PASSAGES, "en")
+    messages = [{"role": "user", "content": f"{PASSAGES[0]} How high is the lighthouse?"}]
     first = gateway.complete(MODEL, messages, max_tokens=24)
-    gateway.complete(MODEL, answer_messages("Who may drive?", PASSAGES, "en"), max_tokens=8)
+    other = [{"role": "user", "content": f"{PASSAGES[0]} When was it built?"}]
+    gateway.complete(MODEL, other, max_tokens=8)
     assert gateway.complete(MODEL, messages, max_tokens=24, replicate=1).raw == first.raw
 
 
@@ -62,10 +63,10 @@ def test_the_number_of_threads_does_not_change_the_answer(
     gateway: Gateway, weights: Callable[[str], Path], tmp_path: Path
 ) -> None:
     weights("smollm2-135m-instruct")
-    messages = answer_messages("Who may drive on the island, and when?", PASSAGES, "en")
+    messages = [{"role": "user", "content": f"{PASSAGES[1]} Who may drive on the island, and when?"}]
     with Gateway(Home(tmp_path), timeout=240, local_threads=2, local_context=1024) as other:
-        two = other.complete(MODEL, messages, max_tokens=24)
-    one = gateway.complete(MODEL, messages, max_tokens=24)
+        two = other.complete(MODEL, messages, max_tokens=12)
+    one = gateway.complete(MODEL, messages, max_tokens=12)
     assert (one.raw, one.cached, two.cached) == (two.raw, False, False)
     assert one.call_id == two.call_id
 
