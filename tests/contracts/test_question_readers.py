@@ -458,7 +458,7 @@ GOOD: dict[str, Data] = {
 @settings(
     deadline=None,
     derandomize=True,
-    max_examples=60,
+    max_examples=25,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 def test_damaged_files_are_read_or_refused_in_a_sentence(tmp_path: Path, name: str, seed: int) -> None:

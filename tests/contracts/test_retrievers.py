@@ -38,7 +38,7 @@ TEXTS = (
     "A lighthouse, a keeper, a lamp.",
 )
 SAME = 130  # chunks of one text: more than any retriever asks for ahead
-QUERIES = ("When does the ferry leave?", "tickets quay", "Grundwasser", "noon", "lamp ferry 1987")
+QUERIES = ("When does the ferry leave?", "Grundwasser", "noon lamp 1987")
 HOSTILE = (
     'say "ferry" AND (noon OR',
     "'; DROP TABLE chunks; --",

@@ -85,7 +85,9 @@ def checks(town: Town) -> dict[str, dict[str, Any]]:
     return {check["name"]: check for check in meta(town)["checks"]}
 
 
-def test_before_anybody_has_scored_there_are_rows_without_values(town: Town) -> None:
+def test_rows_have_no_values_until_a_score_counts_in_all_cells_with_its_item_and_computes_nothing_else(
+    town: Town,
+) -> None:
     data = town.run(SCORED, "home")
     rows = annotations(town, None)
     assert rows.schema == pl.Schema(ANNOTATIONS)
@@ -110,10 +112,6 @@ def test_before_anybody_has_scored_there_are_rows_without_values(town: Town) -> 
     assert (found.rows, found.unrated, found.shown) == (0, waiting, ())
     assert f"Not rated yet: {waiting} human ratings." in render_html(data)
     assert set(reasons_missing(data).values()) == {f"{len(IDS)} × not rated yet"}
-
-
-def test_a_score_counts_in_all_cells_with_its_item_and_computes_nothing_else(town: Town) -> None:
-    town.run(SCORED, "home")
     before = {key: town.bench.artifact("scores", key).identity for key in (CELL, DEEPER, ONE)}
     item = items(town)["noon"].item_id
     assert items(town, DEEPER)["noon"].item_id == item
@@ -160,6 +158,12 @@ def test_the_value_is_the_mean_over_annotators_of_the_mean_over_showings(town: T
     counted = read_parquet(town.bench.folder("annotations", "tiny") / "human_scores.parquet")
     assert counted.schema == pl.Schema(HUMAN_SCORES)
     assert len(counted) == 5
+    # A touched or renamed file changes nothing.
+    path = scores(town).path("tiny", "Anna")
+    os.utime(path, (1, 1))
+    path.rename(path.with_name("other.jsonl"))
+    town.build(SCORED, "home")
+    assert town.built == set()
 
 
 def test_a_score_of_one_cell_is_of_that_cell_alone(town: Town) -> None:
@@ -218,17 +222,6 @@ def test_another_wording_is_another_metric_and_the_old_scores_come_back_with_the
     town.run(SCORED, "home")
     assert town.bench.artifact("annotations", "tiny").identity == before
     assert values(town)["noon"] == 5.0
-
-
-def test_a_touched_or_renamed_file_changes_nothing(town: Town) -> None:
-    town.build(SCORED, "home")
-    give(town, "noon", 5.0, 1)
-    town.build(SCORED, "home")
-    path = scores(town).path("tiny", "Anna")
-    os.utime(path, (1, 1))
-    path.rename(path.with_name("other.jsonl"))
-    town.build(SCORED, "home")
-    assert town.built == set()
 
 
 def test_what_comes_while_it_is_built_is_of_the_next_run(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -393,8 +386,12 @@ def test_what_people_say_is_in_the_database_and_a_rebuilt_one_is_equal(town: Tow
     assert [row[1] for row in found["current_human_scores"]] == ["id-2"]
     assert len(found["annotations"]) == 2 * 3 * len(IDS), "of both artifacts"
     assert len(found["current_annotations"]) == 3 * len(IDS)
+    agreed = agreement(town)
+    assert agreed["scores", "Anna"]["n"] == 1
+    home.database.unlink()
     rebuild(home)
     assert _tables(home) == found
+    assert agreement(town) == agreed
     scores(town).path("tiny", "Anna").unlink()
     with connect(home.database) as connection:
         write_human_scores(connection, home)
@@ -472,14 +469,3 @@ def test_agreement_is_stored_checked_and_reported(town: Town) -> None:
     assert not town.built & {"answers", "scores", "leaderboard"}
     assert "A second thought." in render_html(data)
     assert Report(Grid([town.bench.study])).identity("tiny", town.bench.store) != shown
-
-
-def test_agreement_is_there_after_the_database_was_made_again(town: Town, tmp_path: Path) -> None:
-    town.run(SCORED, "home")
-    give(town, "noon", 5.0, 1)
-    town.run(SCORED, "home")
-    before = agreement(town)
-    town.bench.home.database.unlink()
-    rebuild(town.bench.home)
-    assert agreement(town) == before
-    assert before["scores", "Anna"]["n"] == 1

@@ -95,7 +95,7 @@ EXPRESSIONS = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(written=EXPRESSIONS)
 def test_mask_and_predicate_name_the_same_rows(index: OpenIndex, written: dict[str, Any]) -> None:
     expression = Expression.model_validate(written)

@@ -62,7 +62,7 @@ PATCHES = st.lists(
 )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(name=st.sampled_from(NAMES), patches=PATCHES, part=st.none() | st.floats(0, 0.999))
 def test_any_damage_is_a_sentence(
     desk: Desk, name: str, patches: list[tuple[float, bytes, int]], part: float | None

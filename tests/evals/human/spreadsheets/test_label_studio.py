@@ -292,7 +292,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     odd=JSON,
     place=st.sampled_from(["annotations", "result", "value", "completed_by", "lead_time", "created_at"]),

@@ -446,7 +446,7 @@ def test_what_is_not_asked_of_an_item_stays_empty(tmp_path: Path, name: str) -> 
 # Texts of all kinds ----------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(texts=st.tuples(*[HOSTILE.filter(str.strip)] * 4), comment=HOSTILE)
 def test_hostile_texts_come_back_as_they_are(
     tmp_path_factory: Any, texts: tuple[str, ...], comment: str

@@ -135,7 +135,7 @@ EXPRESSIONS = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(written=EXPRESSIONS)
 def test_both_engines_the_mask_and_plain_python_agree(index: OpenIndex, written: dict[str, Any]) -> None:
     check(written, index)
