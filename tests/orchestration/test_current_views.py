@@ -180,31 +180,19 @@ class Workspace:
         assert HumanScores(self.home).append([one]) == 1
 
 
-def first_run(one: Workspace) -> None:
+def two_studies_with_ratings_and_a_slice(one: Workspace) -> None:
     one.run()
-
-
-def human_ratings(one: Workspace) -> None:
+    one.other.write_text(OTHER)
+    one.run(one.other)
     for number, cell in enumerate(("small.hashed.words.quote", "small.hashed.meaning.quote")):
         one.rate(number, cell=cell)
     one.run()
-
-
-def slice_of_the_cells(one: Workspace) -> None:
     one.run_slice("*.words.*")
 
 
-def second_study_on_the_same_corpus(one: Workspace) -> None:
-    one.other.write_text(OTHER)
-    one.run(one.other)
-
-
-def second_chunking(one: Workspace) -> None:
+def second_chunking_and_its_slice(one: Workspace) -> None:
     one.edit("  small: {", "  large: {tokens: {size: 24, overlap: 4}}\n  small: {")
     one.run()
-
-
-def slice_of_the_second_chunking(one: Workspace) -> None:
     one.run_slice("large.*")
 
 
@@ -221,55 +209,46 @@ def renamed_back(one: Workspace) -> None:
     assert computed == ["report"], "all else is cached"
 
 
-def removed_retriever(one: Workspace) -> None:
+def removed_retriever_judge_search_and_metric(one: Workspace) -> None:
     one.edit("  meaning: {dense: {k: 5}}\n", "")
-    one.run()
-
-
-def removed_judge_rubric_search_and_metric(one: Workspace) -> None:
     one.edit("judges:\n  near: {similarity: {}}\n", "")
-    one.edit("rubrics: {points: {points: {}}}\n", "")
     one.edit("search: {method: one_factor_at_a_time}\n", "")
     one.edit(", rouge_l]", "]")
     one.run()
 
 
-def renamed_question_set(one: Workspace) -> None:
+def removed_rubric_and_renamed_question_set(one: Workspace) -> None:
+    one.edit("rubrics: {points: {points: {}}}\n", "")
     one.path.with_name("town.questions.yaml").rename(one.path.with_name("city.questions.yaml"))
     for path in (one.path, one.other):
         path.write_text(path.read_text().replace("town.questions.yaml", "city.questions.yaml"))
         one.run(path)
 
 
-def renamed_study(one: Workspace) -> None:
+def renamed_and_deleted_study(one: Workspace) -> None:
     one.edit("study: town", "study: city")
     one.slices.clear()
     one.run()
-
-
-def deleted_study(one: Workspace) -> None:
     one.other.unlink()
     assert assay("workspace", "forget", "other").returncode == 0
 
 
 STEPS = (
-    first_run,
-    human_ratings,
-    slice_of_the_cells,
-    second_study_on_the_same_corpus,
-    second_chunking,
-    slice_of_the_second_chunking,
+    two_studies_with_ratings_and_a_slice,
+    second_chunking_and_its_slice,
     renamed_chunking,
     renamed_back,
-    removed_retriever,
-    removed_judge_rubric_search_and_metric,
-    renamed_question_set,
-    renamed_study,
-    deleted_study,
+    removed_retriever_judge_search_and_metric,
+    removed_rubric_and_renamed_question_set,
+    renamed_and_deleted_study,
 )
 
 
-REBUILT = (human_ratings, slice_of_the_second_chunking, removed_retriever, renamed_study, deleted_study)
+REBUILT = (
+    second_chunking_and_its_slice,
+    removed_retriever_judge_search_and_metric,
+    renamed_and_deleted_study,
+)
 """Steps after which the database is also made again from the files: each after another kind of change."""
 
 
@@ -328,6 +307,6 @@ def test_every_view_has_rows_in_some_step(steps: dict[str, Step]) -> None:
 
 def test_ratings_are_of_cells_that_are_there(steps: dict[str, Step]) -> None:
     words, meaning = "town.small.hashed.words.quote", "town.small.hashed.meaning.quote"
-    assert steps["human_ratings"].views[RATINGS] == {words: 1, meaning: 1}
-    assert steps["removed_retriever"].views[RATINGS] == {words: 1}
-    assert steps["renamed_study"].views[RATINGS] == {}
+    assert steps["two_studies_with_ratings_and_a_slice"].views[RATINGS] == {words: 1, meaning: 1}
+    assert steps["removed_retriever_judge_search_and_metric"].views[RATINGS] == {words: 1}
+    assert steps["renamed_and_deleted_study"].views[RATINGS] == {}
