@@ -86,7 +86,7 @@ class Town:
 
 
 @pytest.fixture(scope="module")
-def first(weights: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+def town(weights: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
     """The small study with documents of its own, run once, and looked at for the first time."""
     weights("all-MiniLM-L6-v2")
     folder = tmp_path_factory.mktemp("carried")
@@ -102,17 +102,7 @@ def first(weights: Callable[[str], Path], tmp_path_factory: pytest.TempPathFacto
             yield found
 
 
-@pytest.fixture
-def town(first: Town) -> Iterator[Town]:
-    """The study as the file says it at first, with all of it up to date but for what a test changes."""
-    yield first
-    first.path.write_text(STUDY)
-    first.become([read_study(first.path)])
-    assert Driver(first.studies[0], first.home).run().ok
-    first.tick()
-
-
-def test_a_changed_document_is_carried_on_to_its_rankings_and_an_unchanged_crawl_is_not(town: Town) -> None:
+def test_changes_are_carried_on_to_the_rankings_and_an_unchanged_crawl_is_not(town: Town) -> None:
     town.build("pages", {"texts"})
     assert town.tick() == {}, "an unchanged crawl makes nothing run"
     town.change("The ferry carries twenty cars, and in a storm it stays in port.")
@@ -128,8 +118,7 @@ def test_a_changed_document_is_carried_on_to_its_rankings_and_an_unchanged_crawl
     assert built == {"answers", "scores", "leaderboard", "report"}, "the run of the study does the rest"
     assert town.tick() == {}, "what a run did is not done again"
 
-
-def test_a_changed_recipe_makes_run_what_hangs_on_it(town: Town) -> None:
+    # A changed recipe makes run what depends on it.
     town.become([replace_in(town.path, "words: {bm25: {k: 5}}", "words: {bm25: {k: 4}}")])
     assert town.tick() == {}
     town.observe()
@@ -140,6 +129,7 @@ def test_a_changed_recipe_makes_run_what_hangs_on_it(town: Town) -> None:
 
 def test_what_costs_money_and_what_hangs_on_it_is_left_to_people(town: Town) -> None:
     """Two studies of one corpus, one of which asks a paid embedder, and a paid model about questions."""
+    town.path.write_text(STUDY)
     paid = "max_tokens: 256}\n  paid: {model: openai/text-embedding-3-small, api: {}}"
     replace_in(town.path, "max_tokens: 256}", paid)
     asked = "\n  asked: [{hyde: {by: llm, model: openai/gpt-4o-mini}}, {dense: {k: 5}}]\ngenerators:"

@@ -53,13 +53,13 @@ def test_every_command_knows_it_by_its_name(home: Home, tmp_path: Path) -> None:
     again = assay("run", "ferry")
     assert again.returncode == 0, again
     assert "computed" not in again.stderr, again.stderr
+    what_it_cannot_do_is_said(home)
 
 
-def test_what_it_cannot_do_is_said_plainly(home: Home) -> None:
+def what_it_cannot_do_is_said(home: Home) -> None:
     asked = assay("ask", "ferry", "When does it leave?")
     assert asked.returncode == 2
     assert "come from sheets, and nothing more can be asked of it" in asked.stderr
-    assert assay("run", "ferry").returncode == 0
     trec = assay("report", "ferry", "--format", "trec")
     assert (trec.returncode, "has no rankings: its answers come from sheets" in trec.stderr) == (2, True), (
         trec
