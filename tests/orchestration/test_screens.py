@@ -14,9 +14,8 @@ from rag_assay.warehouse.paths import Home
 from tests.fakes.commands import assay
 from tests.fakes.processes import assay_command
 from tests.fakes.terminal import Screen, Terminal
-from tests.orchestration.conftest import Finished
+from tests.orchestration.conftest import Finished, replace_in
 from tests.orchestration.test_making_questions import PILOTS
-from tests.orchestration.test_try import MOORINGS
 
 pytestmark = pytest.mark.models
 COLUMNS, ROWS = 100, 30
@@ -57,11 +56,10 @@ def ends_with_result(screen: Screen, study: Path, home: Home) -> bool:
 
 
 def notes_in(folder: Path) -> Path:
-    """Write two documents that questions can be made from; return their folder."""
+    """Write a document that questions can be made from; return its folder."""
     notes = folder / "notes"
     notes.mkdir()
-    for name, text in (("pilots.md", PILOTS), ("moorings.md", MOORINGS)):
-        (notes / name).write_text(text)
+    (notes / "pilots.md").write_text(PILOTS)
     return notes
 
 
@@ -70,6 +68,7 @@ def test_run_of_a_finished_study(finished: Finished) -> None:
 
 
 def test_run_from_nothing(assay_home: Home, study_path: Path) -> None:
+    replace_in(study_path, "{model: all-MiniLM-L6-v2, max_tokens: 256}", "{hashing: {size: 64}}")
     screen = seen("run", str(study_path))
     assert ends_with_result(screen, study_path, assay_home)
     assert not [line for line in screen.lines if line.startswith("stage ")], "progress is erased"

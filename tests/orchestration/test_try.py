@@ -73,22 +73,23 @@ def test_a_folder_gives_a_ranked_grid_and_says_what_it_can_tell(assay_home: Home
     ]
 
 
-def answer_by_words(received: Received) -> Scripted:
+def find_pilots(_received: Received) -> Scripted:
     """Answer like an application that finds the right document, and asks nothing."""
-    question = received.body["question"]
-    if "pilot" in question.lower():
-        return Scripted(json.dumps({"answer": "A pilot.", "passages": [PILOTS]}).encode())
-    found = {"answer": "Twelve pounds.", "passages": [{"text": MOORINGS, "source": "moorings.md"}]}
+    found = {"answer": "A pilot.", "passages": [{"text": PILOTS, "source": "pilots of ellery.md"}]}
     return Scripted(json.dumps(found).encode())
 
 
-def test_an_application_is_measured_beside_the_grid(assay_home: Home, folder: Path) -> None:
-    assert "expected a URL" in assay("try", str(folder), "--system", "my_app:answer").stderr
-    with FakeOpenAI(respond=answer_by_words) as server:
+def test_an_application_is_measured_beside_the_grid_of_a_single_file(assay_home: Home, folder: Path) -> None:
+    file = str(folder / "pilots of ellery.md")
+    assert "expected a URL" in assay("try", file, "--system", "my_app:answer").stderr
+    with FakeOpenAI(respond=find_pilots) as server:
         url = server.api_base.removesuffix("/v1") + "/ask"
-        done = assay("try", str(folder), "--system", url, "--n", "6", COLUMNS="160")
+        done = assay("try", file, "--system", url, "--n", "6", COLUMNS="160")
         assert done.returncode == 0, done.stderr
-        study = read_study(assay_home.root / "tries" / "my-notes-2" / "study.yaml")
+        assert "A trial of" in done.stderr
+        assert "1 file, up to" in done.stderr
+        (path,) = (assay_home.root / "tries").glob("*/study.yaml")
+        study = read_study(path)
         assert [cell.short for cell in study.cells() if cell.is_system] == ["-.-.-.system"]
         assert len(study.cells()) == 7
         line = next(one for one in done.stdout.splitlines() if one.split()[1:4] == ["–", "–", "system"])
@@ -102,7 +103,7 @@ def test_an_application_is_measured_beside_the_grid(assay_home: Home, folder: Pa
         assert "Called again for all questions: system." in again.stderr
         assert "damaged" not in again.stderr
         assert len(server.requests) == 2 * n_asked
-        trial_of(str(folder), assay_home).measure(f"{server.api_base}#other")
+        trial_of(file, assay_home).measure(f"{server.api_base}#other")
     changed = read_study(study.path).systems["system"]
     assert changed.kind == "openai"
     assert study.path.read_text().count("systems:") == 1
@@ -112,15 +113,6 @@ def test_again_is_refused_without_a_system(finished: Finished) -> None:
     done = assay("run", str(finished.path), "--again")
     assert done.returncode == 2, done.stderr
     assert "town has none that is called" in done.stderr
-
-
-def test_a_single_file_is_tried(assay_home: Home, folder: Path) -> None:
-    done = assay("try", str(folder / "pilots of ellery.md"))
-    assert done.returncode == 0, done.stderr
-    assert "A trial of" in done.stderr
-    assert "1 file, up to" in done.stderr
-    (study,) = (assay_home.root / "tries").glob("*/study.yaml")
-    assert len(read_study(study).cells()) == 6
 
 
 def test_the_parts_of_a_trial_begin_with_words(assay_home: Home, folder: Path) -> None:
