@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -89,11 +90,12 @@ class Shown:
 def run(
     weights: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[int], Shown]]:
-    """Run the study of an order, all on one home."""
+    """Run the study of an order once, all on one home."""
     folder = tmp_path_factory.mktemp("figures")
     path = write_study(folder)
     cosines = similarity(weights("all-MiniLM-L6-v2"))
 
+    @cache
     def shown(order: int) -> Shown:
         path.write_text(yaml.safe_dump(study(order), sort_keys=False))
         read = read_study(path)
