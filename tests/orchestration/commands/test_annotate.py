@@ -62,23 +62,30 @@ def test_ctrl_c_ends_the_page_and_its_server(scored: Finished) -> None:
 
 
 def test_two_people_score_while_the_study_is_run(scored: Finished) -> None:
-    with chromium() as browser, annotating(scored.path) as url, tab(browser) as ada, tab(browser) as ben:
-        tabs: dict[str, Any] = {"Ada": ada, "Ben": ben}
-        for name, at in tabs.items():
-            at.open(f"{url}&name={name}")
-        scored.edit("max_tokens: 40", "max_tokens: 30")
-        command = assay_command("run", str(scored.path))
-        pressed = 0
-        with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as run:
-            while run.poll() is None:
-                for at in tabs.values():
-                    at.press("5").press("u")
-                    pressed += 2
-            assert run.returncode == 0
-        assert pressed >= 4
-        assert [at.errors for at in tabs.values()] == [[], []]
-        for at in tabs.values():
-            at.press("3")
+    with annotating(scored.path) as url:
+        assert url.startswith("http://127.0.0.1:")
+        assert len(of_home(scored.home.root)) == 2
+        with chromium() as browser, tab(browser) as ada, tab(browser) as ben:
+            tabs: dict[str, Any] = {"Ada": ada, "Ben": ben}
+            for name, at in tabs.items():
+                at.open(f"{url}&name={name}")
+            scored.edit("max_tokens: 40", "max_tokens: 30")
+            command = assay_command("run", str(scored.path))
+            pressed = 0
+            with subprocess.Popen(
+                command, cwd=ROOT, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+            ) as run:
+                while run.poll() is None:
+                    for at in tabs.values():
+                        at.press("5").press("u")
+                        pressed += 2
+                assert run.returncode == 0
+            assert pressed >= 4
+            assert [at.errors for at in tabs.values()] == [[], []]
+            for at in tabs.values():
+                at.press("3")
+    assert wait_until(lambda: not of_home(scored.home.root)), "the server ends with the command"
+    assert "ASSAY_UI_PASSWORD" not in os.environ
     rows = list(HumanScores(Home(scored.home.root)).rows("town"))
     assert len(rows) == pressed + 2
     assert len({row["score_id"] for row in rows}) == len(rows)
@@ -87,11 +94,3 @@ def test_two_people_score_while_the_study_is_run(scored: Finished) -> None:
     with duckdb.connect(str(scored.home.database), read_only=True) as database:
         table = database.execute("SELECT count(*), count(DISTINCT score_id) FROM human_scores").fetchone()
     assert table == (len(rows), len(rows))
-
-
-def test_the_server_ends_with_the_command_however_that_ends(scored: Finished) -> None:
-    with annotating(scored.path) as url:
-        assert url.startswith("http://127.0.0.1:")
-        assert len(of_home(scored.home.root)) == 2
-    assert wait_until(lambda: not of_home(scored.home.root))
-    assert "ASSAY_UI_PASSWORD" not in os.environ
