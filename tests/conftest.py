@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from importlib import import_module
 from itertools import compress
 from operator import not_
@@ -87,12 +88,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         affected = [is_affected(item.nodeid, changed) for item in items]
         config.hook.pytest_deselected(items=list(compress(items, map(not_, affected))))
         items[:] = compress(items, affected)
-    items.sort(
-        key=lambda item: next((n for n, name in enumerate(LONGEST) if item.nodeid.startswith(name)), 99)
-    )
+    items.sort(key=lambda item: _rank(item.location[0]))
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+@cache
+def _rank(file: str) -> int:
+    return next((n for n, name in enumerate(LONGEST) if file.startswith(name)), 99)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

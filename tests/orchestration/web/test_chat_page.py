@@ -39,7 +39,16 @@ FIVE = (
     "Wer wurde 2023 Meister?",
     "Und wer wurde Zweiter?",
 )
+BM25 = EXTRACTIVE.replace("narrowed", "bm25")
 CLUBS = "Was geschah zwischen SV Kohlenbach 07 und Hammerlohe?"
+
+
+@pytest.fixture(scope="module")
+def chat(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chatted]:
+    """The page Chat of a study, of which some pipelines have steps for follow-ups and dates."""
+    study = STUDY.replace("retrievers:\n", "retrievers:\n  bm25: {bm25: {k: 20}}\n")
+    with chatted(tmp_path_factory.mktemp("chat"), study) as found:
+        yield found
 
 
 def wordy(number: int, status: Status, **more: Any) -> Turn:
@@ -75,7 +84,7 @@ def hostile_turn(cell: str = EXTRACTIVE) -> Turn:
 
 
 def test_five_turns_in_german_with_sources_feedback_and_a_reload(chat: Chatted, at: ChatTab) -> None:
-    at.open(chat.url(lang="de", cell=EXTRACTIVE))
+    at.open(chat.url(lang="de"))
     assert "Was möchten Sie wissen?" in at.page.locator(".as-welcome").inner_text()
     at.page.get_by_role("button", name="Kohlenbacher Heimspiel").click()  # the study's own question
     at.wait()
@@ -84,6 +93,9 @@ def test_five_turns_in_german_with_sources_feedback_and_a_reload(chat: Chatted, 
     turns = chat.conversation(at.id).turns
     assert [turn.question for turn in turns] == list(FIVE)
     assert [turn.number for turn in turns] == [1, 2, 3, 4, 5]
+    recommended = recommended_cell(read_study(chat.path), chat.home).key
+    assert {turn.cell for turn in turns} == {recommended}
+    assert recommended != read_study(chat.path).cells()[0].key
     assert all(turn.language == "de" and turn.passages for turn in turns)
     rewritten = next(one for one in turns[1].understood if one.kind == "follow_up")
     assert rewritten.value in at.page.locator(".as-note em").first.inner_text()
@@ -115,23 +127,12 @@ def test_five_turns_in_german_with_sources_feedback_and_a_reload(chat: Chatted, 
     assert at.page.locator(".as-asked").all_inner_texts() == list(FIVE)
 
 
-@pytest.fixture(scope="module")
-def unfiltered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chatted]:
-    """The page Chat of a study whose pipelines read neither follow-ups nor dates."""
-    (narrowed,) = re.findall(r"(?m)^  narrowed: .*\n", STUDY)
-    study = STUDY.replace(narrowed, "  bm25: {bm25: {k: 20}}\n  hybrid: {hybrid: {k: 20}}\n")
-    with chatted(tmp_path_factory.mktemp("unfiltered"), study) as found:
-        yield found
-
-
-def test_the_recommended_pipeline_reads_follow_ups_and_dates(unfiltered: Chatted, at: ChatTab) -> None:
-    at.open(unfiltered.url(lang="de"))
+def test_a_pipeline_without_steps_for_them_reads_follow_ups_and_dates(chat: Chatted, at: ChatTab) -> None:
+    at.open(chat.url(lang="de", cell=BM25))
     for question in (*FIVE[:3], "Which reports on Hammerlohe were published before March 2023?"):
         at.ask(question)
-    turns = unfiltered.conversation(at.id).turns
-    assert {turn.cell for turn in turns} == {
-        recommended_cell(read_study(unfiltered.path), unfiltered.home).key
-    }
+    turns = chat.conversation(at.id).turns
+    assert {turn.cell for turn in turns} == {BM25}
     assert [one.kind for one in turns[1].understood] == ["follow_up"]
     assert [[one.value for one in turn.understood] for turn in turns[2:]] == [
         ["2024-04-01/2024-04-30"],
@@ -143,7 +144,7 @@ def test_the_recommended_pipeline_reads_follow_ups_and_dates(unfiltered: Chatted
     assert turns[3].passages
     at.page.get_by_role("button", name="Zeit: 2024").click()
     at.wait()
-    without = unfiltered.conversation(at.id).turns[-1]
+    without = chat.conversation(at.id).turns[-1]
     assert [one.removed for one in without.understood] == [True]
     assert any(not str(one.date).startswith("2024-04") for one in without.passages)
 
@@ -157,7 +158,7 @@ def test_the_page_does_not_scroll_away_under_a_press(chat: Chatted, at: ChatTab)
     assert at.page.evaluate(f"[window.scrollsAfter, {main}.scrollTop]") == [0, 0]
 
 
-def test_a_chip_is_taken_away_and_the_question_asked_without(chat: Chatted, at: ChatTab) -> None:
+def test_chips_are_taken_away_and_the_question_asked_without(chat: Chatted, at: ChatTab) -> None:
     at.open(chat.url(lang="de", cell=EXTRACTIVE)).ask(FIVE[2])
     at.page.get_by_role("button", name="Zeit: 2024").click()
     at.wait()
@@ -166,24 +167,21 @@ def test_a_chip_is_taken_away_and_the_question_asked_without(chat: Chatted, at: 
     assert second.question == first.question
     assert "ohne Zeit: 2024" in at.page.locator(".as-note:has(s)").inner_text()
 
-
-def test_one_of_two_entities_is_taken_away_alone(chat: Chatted, at: ChatTab) -> None:
-    at.open(chat.url(lang="de", cell=EXTRACTIVE)).ask(CLUBS)
-    (first,) = chat.conversation(at.id).turns
-    known = {one.value: one for one in first.understood if one.kind == "entities" and one.status == "used"}
-    assert len(known) >= 2, first.understood
-    gone = sorted(known)[0]
+    third = chat.conversation(at.ask(CLUBS).id).turns[2]
+    known = {one.value: one for one in third.understood if one.kind == "entities" and one.status == "used"}
+    assert len(known) >= 2, third.understood
+    gone = sorted(known)[0]  # of two, alone
     chips = at.page.locator("[class*=st-key-chips-]")
-    chips.get_by_role("button", name=gone).click()
+    chips.last.get_by_role("button", name=gone).click()
     at.wait()
-    second = chat.conversation(at.id).turns[1]
-    assert second.question == CLUBS
-    assert {one.value for one in second.understood if one.removed} == {gone}
-    assert {one.value for one in second.understood if one.status == "used"} >= known.keys() - {gone}
+    fourth = chat.conversation(at.id).turns[3]
+    assert fourth.question == CLUBS
+    assert {one.value for one in fourth.understood if one.removed} == {gone}
+    assert {one.value for one in fourth.understood if one.status == "used"} >= known.keys() - {gone}
     left = chips.last.inner_text().replace("\u2060", "")
     assert gone not in left
     assert all(one in left for one in known.keys() - {gone})
-    assert gone in at.page.locator(".as-note s").inner_text()
+    assert gone in at.page.locator(".as-note s").last.inner_text()
 
 
 def test_renaming_and_exports_as_markdown_and_json(chat: Chatted, at: ChatTab) -> None:
@@ -274,10 +272,10 @@ def test_two_cells_side_by_side_are_blind_until_the_vote(chat: Chatted, at: Chat
     assert a.cell.rpartition(".")[2] in at.page.locator(".as-facts").first.inner_text()
 
 
-def test_markup_anywhere_is_text(chat: Chatted, at: ChatTab) -> None:
+def test_markup_anywhere_is_text_that_fits_the_screen_and_can_be_read(chat: Chatted, at: ChatTab) -> None:
     said = AnswerFeedback(record_id="said", turn="hostile", thumbs=1, comment=MARKUP)
     name = chat.begin(hostile_turn(), said)
-    at.open(chat.url(lang="en", c=name))
+    at.open(chat.url(lang="de", c=name))
     at.page.locator(".as-sources summary").first.click()
     shown = MARKUP.replace("\x1b", "\ufffd").replace("\u202e", "\ufffd")
     for place in (".as-asked", ".as-comment", ".as-source b"):
@@ -290,6 +288,12 @@ def test_markup_anywhere_is_text(chat: Chatted, at: ChatTab) -> None:
     assert made.count() == 0
     links = at.page.locator(".st-key-main a").evaluate_all("all => all.map(one => one.getAttribute('href'))")
     assert links == ["#p-hostile-1"]
+    for width, scheme in ((1280, "light"), (390, "dark")):
+        at.page.set_viewport_size({"width": width, "height": 844})
+        at.page.emulate_media(color_scheme=scheme)
+        at.page.wait_for_timeout(400)
+        assert at.page.evaluate(WIDER) == [0, 0]
+        assert axe_violations(at.page) == []
     assert at.page.evaluate("window.hit") is None
     at.ask(MARKUP)
     assert at.page.evaluate("window.hit") is None
@@ -337,17 +341,6 @@ def test_two_tabs_two_people_and_deleting(chat: Chatted, browser: Any, at: ChatT
     at.page.get_by_role("button", name="Delete for good").click()
     at.page.get_by_text("The conversation was deleted.").wait_for()
     assert chat.chats.read("liga", name) is None
-
-
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
-def test_it_fits_the_screen_and_can_be_read(browser: Any, chat: Chatted, width: int, scheme: str) -> None:
-    name = chat.begin(hostile_turn())
-    with tab(browser, width, 844, scheme) as found:
-        at = ChatTab(found).open(chat.url(lang="de", c=name))
-        at.page.locator(".as-sources summary").first.click()
-        assert at.page.evaluate(WIDER) == [0, 0]
-        assert axe_violations(at.page) == []
-        assert found.errors == []
 
 
 def test_a_server_that_is_killed_and_started_again_has_lost_nothing_and_may_ask_for_a_password(
