@@ -88,7 +88,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         affected = [is_affected(item.nodeid, changed) for item in items]
         config.hook.pytest_deselected(items=list(compress(items, map(not_, affected))))
         items[:] = compress(items, affected)
-    items.sort(key=lambda item: _rank(item.location[0]))
+    items.sort(key=lambda item: _rank(item.nodeid.partition("::")[0]))
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.flaky(reruns=1))
