@@ -81,10 +81,19 @@ def board_data(study: Study, home: Home) -> ReportData:
 
 @on_whole_database
 def report_data(
-    study: Study, home: Home, notes: tuple[str, ...] = (), *, with_hits: bool = True
+    study: Study,
+    home: Home,
+    notes: tuple[str, ...] = (),
+    *,
+    with_hits: bool = True,
+    is_current: bool = False,
 ) -> ReportData:
-    """Gather all that the report shows; with_hits: also what rankings found. Errors are `board_data`'s."""
-    result = stored_result(study, home, as_run=True)
+    """Gather all that the report shows. Errors are `board_data`'s.
+
+    with_hits: also what rankings found
+    is_current: a run has just found that everything is up to date; do not look again
+    """
+    result = stored_result(study, home, as_run=True, is_current=is_current)
     study, store, board = result.study, result.store, result.board
     grid, cells = Grid([study]), _run_cells(board)
     with store.connect() as connection:

@@ -217,7 +217,7 @@ def _remember(
     ):
         # Else the next run is an ordinary one.
         with suppress(OSError, ValueError, KeyError, TypeError, InputError):
-            verdict = stored_result(study, where, as_run=True).verdict.sentences
+            verdict = stored_result(study, where, is_current=True).verdict.sentences
             recording.store(where.root, record_of(study, where), map(str, files_of(study)), verdict)
     return code
 

@@ -69,7 +69,9 @@ def show(study: Study, where: Home, result: RunReport) -> ReportData:
         print(plain(f"Report: {where.report(study.study)} (assay report {study.study} --open)"))
     print("Dagster UI: http://127.0.0.1:3000, once `assay dev` runs\n")
     # Last, for its last line is the answer.
-    data = report_data(study, where, failure_notes(result.stages), with_hits=False)
+    is_current = result.ok and result.unchanged and result.is_there("report")
+    notes = failure_notes(result.stages)
+    data = report_data(study, where, notes, with_hits=False, is_current=is_current)
     show_leaderboard(data)
     return data
 
