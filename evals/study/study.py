@@ -127,6 +127,11 @@ class Study(BuildHalf):
         self.__dict__["generators"] = {**self.generators, **self.systems}
         return self
 
+    def __copy__(self) -> Self:
+        found = super().__copy__()
+        found.__dict__.pop("cells_of_grid", None)  # a copy may have another name or other components
+        return found
+
     def written(self) -> dict[str, object]:
         unsaid = {"annotation"} if self.annotation == sections.Annotation() else None
         return self.model_dump(exclude=unsaid)
@@ -163,6 +168,11 @@ class Study(BuildHalf):
         return found
 
     def every_cell(self) -> list[Cell]:
+        return list(self.cells_of_grid)
+
+    @cached_property
+    def cells_of_grid(self) -> tuple[Cell, ...]:
+        """Return the cells of every combination of components, and of what reads no ranking."""
         reading = [name for name in self.generators if self.reads(name) == "ranking"]
         samples = {name: self._restriction(name).sample for name in (*reading, NO_GENERATOR)}
         grid = [
@@ -181,7 +191,7 @@ class Study(BuildHalf):
             for name in self.generators
             if name not in samples
         ]
-        return grid + others
+        return (*grid, *others)
 
     def _generators_of(self, place: tuple[str, str, str], reading: list[str]) -> list[str]:
         """Return the generators of a ranking, last `none` for its rankings alone."""
