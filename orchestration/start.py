@@ -37,7 +37,7 @@ def run() -> None:
     before = signal.signal(signal.SIGTERM, _stopping(os.getpid()))
     try:
         try:
-            if sys.argv[1:2] != ["run"] and unchanged.is_look(sys.argv[1:]):  # a plan uses them all
+            if unchanged.is_look(sys.argv[1:]):
                 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # it would search every package
                 import_lazily(
                     "numpy", "numpy.typing", "polars", "pyarrow", "pyarrow.parquet", "httpx", "httpcore"

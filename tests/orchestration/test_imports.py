@@ -30,8 +30,8 @@ COMMANDS = {
     "assay --version": [*DATA, "pydantic", "yaml"],
     "assay list": [*DATA, *LITTLE, "urllib.request"],
     "assay check demo": [*DATA, *LITTLE],
+    "assay run demo --dry-run": [*HEAVY, *HTTP, *BUILDING, "numpy", "pyarrow", "dagster", "scrapy", "duckdb"],
     "assay verdict demo": [*HEAVY, *HTTP, *LITTLE, *BUILDING, "dagster", "scrapy", "lxml"],
-    "assay run demo --dry-run": [*HEAVY, *BUILDING, "scrapy"],
     "rag_assay.orchestration.definitions, rag_assay.orchestration.driver": HEAVY,
 }
 """Command or modules -> libraries that neither they nor those before them import, in one process."""
