@@ -54,17 +54,16 @@ Rows = list[dict[str, Any]]
 
 
 def judge_estimates(
-    study: Study, stages: Mapping[str, Stage], cached: Cached, home: Home
+    study: Study, stages: Mapping[str, Stage], cached: Cached, questions: _Questions, home: Home
 ) -> Iterator[CallEstimate]:
     asking = {name: judge for name, judge in study.judges.items() if judge.chat is not None}
     if not asking:
         return
-    questions = read_questions_of(study)
     store = BuildContext(home).store
     for name, judge in asking.items():
         cells = [JudgedCell(cell, name) for cell in study.runs() if name in study.judged_by(cell)]
         waiting = [one for one in cells if stages["judgements"].fresh(one.key, store) is None]
-        cases = sum(_cases(study, one, questions, stages, store) for one in waiting)
+        cases = sum(_cases(study, one, questions.test, stages, store) for one in waiting)
         yield of_cases(f"judging by {name}", judge, cases, cached)
         trials = _trials(study, name, stages["judge_cards"], store)
         yield of_cases(f"the card of {name}", judge, trials, cached)
@@ -155,17 +154,17 @@ DENSEST, SPARSEST = 2.5, 6.0  # characters of a token: German compounds and code
 
 def estimates(study: Study, found: RunPlan, stages: dict[str, Stage], home: Home) -> list[CallEstimate]:
     cached = Cached(home)
-    corpus = _Corpus(study, home)
+    corpus, questions = _Corpus(study, home), _Questions(study)
     rows = [
         *_answers(study, found, cached),
-        *_systems(study, stages["answers"], cached, home),
-        *_understanding(study, stages, cached, home),
-        *judge_estimates(study, stages, cached, home),
-        *_measuring(study, stages["scores"], cached, home),
+        *_systems(study, stages["answers"], cached, questions, home),
+        *_understanding(study, stages, cached, questions, home),
+        *judge_estimates(study, stages, cached, questions, home),
+        *_measuring(study, stages["scores"], cached, questions, home),
         *_enriching(study, found, cached, corpus),
         *_dating(study, found, cached),
         *_embedding(study, found, corpus),
-        *_embedding_questions(study, stages["rankings"], home),
+        *_embedding_questions(study, stages["rankings"], questions, home),
     ]
     return [row for row in rows if row.calls.most != 0]
 
@@ -189,8 +188,10 @@ def _answers(study: Study, found: RunPlan, cached: Cached) -> Iterator[CallEstim
         yield replace(row, of_study=True, limit_usd=generator.budget_limit)
 
 
-def _systems(study: Study, answers: Stage, cached: Cached, home: Home) -> Iterator[CallEstimate]:
-    n_questions = len(read_questions_of(study)) if study.systems else 0
+def _systems(
+    study: Study, answers: Stage, cached: Cached, questions: _Questions, home: Home
+) -> Iterator[CallEstimate]:
+    n_questions = len(questions.test) if study.systems else 0
     for name, system in study.systems.items():
         if not isinstance(system, CalledSystem):
             continue
@@ -203,11 +204,11 @@ def _systems(study: Study, answers: Stage, cached: Cached, home: Home) -> Iterat
 
 
 def _understanding(
-    study: Study, stages: dict[str, Stage], cached: Cached, home: Home
+    study: Study, stages: dict[str, Stage], cached: Cached, questions: _Questions, home: Home
 ) -> Iterator[CallEstimate]:
     searches = _searches(study, stages, home)
     ranked = {cell.retriever for cell in _waiting_rankings(study, stages["rankings"], home).values()}
-    asked, train = read_questions_of(study), read_train_questions_of(study)
+    asked, train = questions.test, questions.train
     for retriever, (n_asked, n_train) in searches.items():
         wordings = 1  # of a question, that the steps before have made of it
         for step in nested_recipes(study.retrievers[retriever]):
@@ -255,12 +256,14 @@ def _understood(questions: list[dict[str, Any]], prompt: int) -> tuple[CostRange
     return read, CostRange(1, JSON_TOKENS)
 
 
-def _measuring(study: Study, scores: Stage, cached: Cached, home: Home) -> Iterator[CallEstimate]:
+def _measuring(
+    study: Study, scores: Stage, cached: Cached, questions: _Questions, home: Home
+) -> Iterator[CallEstimate]:
     metrics = [metric for name in study.metrics if (metric := study.metric(name)).chat is not None]
     if not metrics:
         return
     store = BuildContext(home).store
-    rows = read_questions_of(study)
+    rows = questions.test
     sizes = [
         min(cell.sample or len(rows), len(rows))
         for cell in study.runs()
@@ -323,11 +326,13 @@ def _embedding(study: Study, found: RunPlan, corpus: _Corpus) -> Iterator[CallEs
         yield from _embedded(f"texts of {key}", recipe, n, each, why)
 
 
-def _embedding_questions(study: Study, rankings: Stage, home: Home) -> Iterator[CallEstimate]:
+def _embedding_questions(
+    study: Study, rankings: Stage, questions: _Questions, home: Home
+) -> Iterator[CallEstimate]:
     cells = _waiting_rankings(study, rankings, home).values()
     waiting = {cell.embedder for cell in cells if study.retrievers[cell.retriever].needs_vector}
     for name in sorted(waiting):
-        texts = {row["question"] for row in (*read_questions_of(study), *read_train_questions_of(study))}
+        texts = {row["question"] for row in (*questions.test, *questions.train)}
         longest = max(map(len, texts), default=0) / DENSEST + PROMPT_TOKENS
         asked, each = CostRange(0, len(texts)), CostRange(1, longest)
         yield from _embedded(f"questions by {name}", study.embedders[name], asked, each)
@@ -342,6 +347,21 @@ def _embedded(
     price = price_of(recipe.model, embeds=True)
     row = estimate(what, recipe.model, price, texts, (each, CostRange(0, 0)), why)
     yield replace(row, calls=requests, limit_usd=recipe.api.budget_usd)
+
+
+class _Questions:
+    """The questions of a study, which are read once and where an estimate depends on them."""
+
+    def __init__(self, study: Study) -> None:
+        self._study = study
+
+    @cached_property
+    def test(self) -> Rows:
+        return read_questions_of(self._study)
+
+    @cached_property
+    def train(self) -> Rows:
+        return read_train_questions_of(self._study)
 
 
 class _Corpus:
