@@ -14,6 +14,7 @@ from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.cli import app
 from rag_assay.warehouse.paths import Home
+from tests.fakes import commands
 from tests.orchestration.conftest import Finished
 
 pytestmark = pytest.mark.models
@@ -133,3 +134,15 @@ def answers_a_question_as_the_grid_did(study: Study) -> None:
     said = ("--after", "What does a mooring cost?", "--after", "Twelve pounds.")
     assert assay("ask", "town", "And for how long?", *said).exit_code == 0
     assert "not by both" in assay("ask", "town", "q1", *said, "--conversation", "said.yaml").stderr
+
+
+def test_a_run_with_nothing_to_do_looks_for_staleness_once(
+    finished: Finished, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = commands.assay("run", str(finished.path))
+    monkeypatch.setattr(
+        "rag_assay.evals.reporting.stale_results.refuse_changed", lambda *_: pytest.fail("looked again")
+    )
+    again = commands.assay("run", str(finished.path))
+    assert again.returncode == 0, again.stderr
+    assert again.stdout == shown.stdout

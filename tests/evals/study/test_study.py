@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from rag_assay.assets.recipes.build_half import absolute
 from rag_assay.evals.questions import Questions
-from rag_assay.evals.study.cells import NO_GENERATOR
+from rag_assay.evals.study.cells import NO_GENERATOR, Slice
 from rag_assay.evals.study.grid import Grid, question_sets, read_questions_of, set_name
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import read_study
@@ -38,6 +38,15 @@ def test_restrictions_make_a_sparse_grid(study: Study) -> None:
         "tiny.t32.minilm.dense.extractive",
     ]
     assert [cell.subset for cell in study.cells()] == ["all", "all", "all", "sample of 2", "all"]
+
+
+def test_a_copy_has_the_cells_of_its_own_name_and_components(study: Study) -> None:
+    assert len(study.cells()) == 5
+    renamed = study.sliced("other", Slice("tiny", None, None, 5, 5, 3, 3))
+    assert {cell.study for cell in renamed.cells()} == {"other"}
+    fewer = study.model_copy(update={"chunkings": {"t32": study.chunkings["t32"]}})
+    assert [cell.chunking for cell in fewer.cells()] == ["t32"] * 3
+    assert len(study.cells()) == 5
 
 
 def test_pipelines_that_no_generator_answers_are_compared_by_rankings(tmp_path: Path) -> None:
