@@ -13,7 +13,7 @@ import pytest
 from rag_assay.orchestration.web.page_process import Site, free_port, serve_script
 from rag_assay.orchestration.web.sign_in import PasswordGate
 from rag_assay.warehouse.errors import AssayError, InputError
-from tests.fakes.browser import Tab, tab
+from tests.fakes.browser import OF_COLOURS, Tab, axe_violations, tab
 from tests.fakes.queues import queue_of
 from tests.orchestration.web.conftest import Served
 
@@ -50,6 +50,15 @@ def test_nothing_is_sent_before_the_password_is_right(at: Tab, locked: Served) -
     assert "ferry" in at.question
     assert PASSWORD.encode() not in b"".join(at.received)
     assert at.errors == []
+
+
+def test_the_sign_in_is_readable_in_light_and_dark(at: Tab, locked: Served) -> None:
+    at.page.goto(locked.url("Ada"))
+    at.page.locator("input[type=password]").wait_for()
+    for scheme in ("light", "dark"):
+        at.page.emulate_media(color_scheme=scheme)
+        at.page.wait_for_timeout(500)  # Streamlit draws its widgets anew
+        assert axe_violations(at.page, OF_COLOURS) == [], scheme
 
 
 def test_a_reload_in_the_same_tab_asks_for_no_password_another_tab_does(
