@@ -51,7 +51,7 @@ def test_a_cell_without_a_model_is_answered_by_a_local_one_without_a_key(
     with open_cell(study, measured, work) as talk:
         quoted = turn_of(talk)
     widened, cell = cell_for_model(study, measured, "smollm2-135m-instruct")
-    brief = widened.generators[cell.generator].model_copy(update={"max_tokens": 8, "passages": 1})
+    brief = widened.generators[cell.generator].model_copy(update={"max_tokens": 8})
     widened = widened.model_copy(update={"generators": {**widened.generators, cell.generator: brief}})
     with open_cell(widened, cell, work) as talk, on_token(heard.append):
         turn = turn_of(talk)
