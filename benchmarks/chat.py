@@ -155,10 +155,7 @@ def converse(
             if number % 2
             else f"And when does it leave? The code {code}."
         )
-        waiting = desk.ask(talk.study, conversation, QuestionRequest(text), [talk])
-        for _ in waiting.drafts():
-            pass
-        (turn,) = waiting.turns()
+        (turn,) = desk.ask(talk.study, conversation, QuestionRequest(text), [talk]).turns()
         given.append(turn)
         if turn.number != number or turn.question != text:
             wrong.append(f"{code}: it is question {turn.number}, {turn.question!r}")

@@ -72,8 +72,10 @@ def measure_news(folder: Path) -> NewsFigures:
         )
         if re.search(rb"name=[\"']?news_keywords", page) and not draft.metadata.get("news_keywords"):
             missed.append(path.name)
-    means = (sum(column) / len(rows) for column in zip(*rows, strict=True))
-    return NewsFigures(len(rows), *means, keywords_missed=tuple(missed))
+    title, date, f1, precision, recall, authors = (
+        sum(column) / len(rows) for column in zip(*rows, strict=True)
+    )
+    return NewsFigures(len(rows), title, date, f1, precision, recall, authors, tuple(missed))
 
 
 def news_losses(folder: Path) -> Losses:

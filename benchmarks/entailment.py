@@ -121,7 +121,9 @@ def line(name: str, pairs: Sequence[Pair], measured: Measured) -> str:
             np.array([is_one for is_one, _ in some], bool), np.array([value for _, value in some], float)
         )
         cells.append(
-            f"{area.value:.3f} ({area.low:.3f}–{area.high:.3f})" if area.low is not None else area.reason
+            f"{area.value:.3f} ({area.low:.3f}–{area.high:.3f})"
+            if area.low is not None
+            else area.reason or ""
         )
     cost = "" if measured.seconds is None else f"{measured.seconds:.3f}"
     return f"| {name} | {' | '.join(cells)} | {cost} |"
@@ -152,8 +154,8 @@ def main() -> None:
     ]
     few = pairs[: asked.facts]
     for model in asked.models if few else ():
-        judge = Entailment(model=model, metrics=("faithfulness",), pronouns=False)
-        arms += [(f"`entailment`, {model}", few, judge)]
+        entailment = Entailment(model=model, metrics=("faithfulness",), pronouns=False)
+        arms.append((f"`entailment`, {model}", few, entailment))
     if asked.classifier:
         classifier = EntailmentClassifier(model=asked.classifier, metrics=("faithfulness",))
         arms.append(("`entailment_classifier`", pairs, classifier))

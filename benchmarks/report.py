@@ -73,7 +73,7 @@ def _store(study: Made, home: Home) -> None:
     stages = {"hits": "rankings", "ranked": "rankings", "losses": "rankings"}
     with connect(home.database) as connection:
         for table, rows in study.rows.items():
-            key = next((name for name in ("ranking", "cell") if name in rows.columns), None)
+            key: str | None = next((name for name in ("ranking", "cell") if name in rows.columns), None)
             if table == "leaderboard":
                 key = "study"
             of = pl.col(key) if key else pl.lit(STUDY)

@@ -190,7 +190,7 @@ def _people(size: Size, cells: list[dict[str, Any]], draw: np.random.Generator) 
         skipped=pl.lit(0),
         item_id=pl.concat_str("cell", "question_id"),
         probability=pl.lit(size.scored / len(rows)),
-    ).cast(ANNOTATIONS)
+    ).cast(pl.Schema(ANNOTATIONS))
     scored = values.filter(pl.col("value").is_not_null())
     filled: dict[str, Any] = {name: pl.lit(None, kind) for name, kind in HUMAN_SCORES.items()}
     scores = [

@@ -169,7 +169,7 @@ def hits_of(size: Size, rankings: list[str], draw: np.random.Generator) -> pl.Da
                 }
             )
         )
-    return pl.concat(frames).cast({**HITS, "ranking": pl.String})
+    return pl.concat(frames).cast(pl.Schema({**HITS, "ranking": pl.String}))
 
 
 def ranked_of(size: Size, rankings: list[str], draw: np.random.Generator) -> pl.DataFrame:
@@ -267,13 +267,17 @@ def judgements_of(
     filled: dict[str, Any] = {name: pl.lit(None, kind) for name, kind in JUDGEMENTS.items()}
     frames = []
     for metric in JUDGED:
-        said = {
+        said: dict[str, Any] = {
             "metric": pl.lit(metric),
             "replicate": pl.lit(1, pl.Int64),
             "status": pl.lit("ok"),
             "value": pl.Series(np.round(draw.random(n) * 4) / 4),
             "reason": pl.Series(texts.texts(draw.integers(60, 200, n))),
         }
-        names = {"cell": "cell", "cell_replicate": pl.lit(1, pl.Int64), "judge": pl.lit("model")}
+        names: dict[str, Any] = {
+            "cell": "cell",
+            "cell_replicate": pl.lit(1, pl.Int64),
+            "judge": pl.lit("model"),
+        }
         frames.append(rows.select(**filled | {"question_id": "question_id"} | said, **names))
     return pl.concat(frames)

@@ -150,7 +150,8 @@ def run(
         raise SystemExit(f"{recipe.kind}: {failed[0]}")
     seconds = np.array([spent.seconds for spent in rows.spent])
     busy = sum(spent.busy for spent in rows.spent)
-    return Figures(wall, *(1000 * np.quantile(seconds, (0.5, 0.95))), busy)
+    median, high = 1000 * np.quantile(seconds, (0.5, 0.95))
+    return Figures(wall, median, high, busy)
 
 
 def measure(data: Path, place: Path) -> None:

@@ -31,7 +31,7 @@ from rag_assay.evals.statistics.significance import ALPHA
 from rag_assay.evals.study.registry import read_retriever
 from rag_assay.warehouse.paths import home
 
-WORDS = Hashing()
+WORDS = Hashing(model="hashing")
 BM25: dict[str, Any] = {"bm25": {"language": OWN, "k": 100}}
 DENSE: dict[str, Any] = {"dense": {"k": 100}}
 TRANSFORMS = ("follow_up", "time_frame", "entities", "keywords", "multi_query")

@@ -82,8 +82,8 @@ def licence_of(installed: Distribution) -> str | None:
     fields = installed.metadata
     classifiers = [one.split(" :: ")[-1] for one in fields.get_all("Classifier") or () if "License ::" in one]
     classified = [one for one in classifiers if one != "OSI Approved"]
-    text = (fields.get("License") or "").strip().splitlines()
-    declared = (fields.get("License-Expression"), " OR ".join(classified), *text[:1])
+    text = "".join(fields.get_all("License") or ()).strip().splitlines()
+    declared = (*(fields.get_all("License-Expression") or ()), " OR ".join(classified), *text[:1])
     return next((one.strip() for one in declared if one and one.strip().lower() not in _NO_LICENCE), None)
 
 
@@ -166,7 +166,7 @@ def _purl(installed: Distribution) -> str:
 
 
 def _component(installed: Distribution) -> dict[str, Any]:
-    expression = installed.metadata.get("License-Expression")
+    expression = next(iter(installed.metadata.get_all("License-Expression") or ()), None)
     licence = licence_of(installed)
     said = [{"expression": expression}] if expression else [{"license": {"name": licence}}] if licence else []
     return {

@@ -143,34 +143,6 @@ def test_no_file_takes_private_names_of_another() -> None:
     assert private_imports(trees(*ROOMS, "benchmarks")) == []
 
 
-def test_benchmarks_take_names_that_there_are() -> None:
-    """No test runs them."""
-    there = {module_of(path): path for path in files_of(*ROOMS)}
-    defined = {
-        module: {name for node in nodes(parsed(ROOT / path)) for name in _names(node)}
-        for module, path in there.items()
-    }
-    missing = [
-        f"{path}:{node.lineno}: {node.module}.{one.name}"
-        for path, tree in trees("benchmarks").items()
-        for node in nodes(tree)
-        if isinstance(node, ast.ImportFrom) and node.module in defined
-        for one in node.names
-        if one.name not in defined[node.module] and f"{node.module}.{one.name}" not in there
-    ]
-    assert missing == []
-
-
-def _names(node: ast.AST) -> Iterator[str]:
-    """Yield the names that a statement gives to its module, or to a scope in it."""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        yield node.name
-    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-        yield node.id
-    elif isinstance(node, ast.Import | ast.ImportFrom):
-        yield from (one.asname or one.name for one in node.names)
-
-
 def test_polars_calls_no_function_of_ours() -> None:
     """It would in a thread of its pool, which then needs the GIL; a thread that converts a frame to pandas,
     as Streamlit does, holds the GIL and waits for the pool: both wait forever.
