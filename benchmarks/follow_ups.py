@@ -82,15 +82,9 @@ def _plain(text: str) -> str:
 
 def check_facts(conversations: Sequence[dict[str, Any]], index: OpenIndex) -> None:
     """Raise SystemExit where words that a right answer has to hold stand in no document."""
-    documents = index.column("doc_id").unique().to_list()
-    read = _plain(
-        "\n".join(
-            [
-                *index.column("title").unique().drop_nulls(),
-                *(index.passage(one, 0, sys.maxsize) for one in documents),
-            ]
-        )
-    )
+    titles, documents = (index.column(name).unique().drop_nulls() for name in ("title", "doc_id"))
+    texts = (index.passage(one, 0, sys.maxsize) for one in documents)
+    read = _plain("\n".join([*titles, *texts]))
     for wanted in (turn for one in conversations for turn in one["turns"]):
         if missing := [words for words in wanted.get("holds", ()) if _plain(words) not in read]:
             raise SystemExit(f"{CONVERSATIONS.name}: no document holds {missing} ({wanted['asks']})")

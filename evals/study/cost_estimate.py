@@ -350,7 +350,7 @@ def _embedded(
 
 
 class _Questions:
-    """The questions of a study, which are read once and where an estimate depends on them."""
+    """The questions of a study, read at most once."""
 
     def __init__(self, study: Study) -> None:
         self._study = study

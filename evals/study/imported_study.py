@@ -62,12 +62,13 @@ class ImportedStudy(GridlessStudy):
     def written(self) -> dict[str, object]:
         return with_axes(super().written(), self.sheet_cells)
 
-    def every_cell(self) -> list[Cell]:
-        return [
+    @cached_property
+    def every_cell(self) -> tuple[Cell, ...]:
+        return tuple(
             Cell(self.study, *one.axes, self._restriction(one.generator).sample, imported=True)
             for one in self.sheet_cells
             if self._restriction(one.generator).allows(one.chunking, one.embedder, one.retriever)
-        ]
+        )
 
     def times(self, cell: Cell) -> int:
         return self._times[cell.axes]

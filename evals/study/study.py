@@ -129,7 +129,7 @@ class Study(BuildHalf):
 
     def __copy__(self) -> Self:
         found = super().__copy__()
-        found.__dict__.pop("cells_of_grid", None)  # a copy may have another name or other components
+        found.__dict__.pop("every_cell", None)  # a copy may have another name or other components
         return found
 
     def written(self) -> dict[str, object]:
@@ -151,7 +151,7 @@ class Study(BuildHalf):
 
     def cells(self) -> list[Cell]:
         chosen = [one for one in (self._slice.cells if self._slice else None, self._kept) if one is not None]
-        return [cell for cell in self.every_cell() if all(cell.short in names for names in chosen)]
+        return [cell for cell in self.every_cell if all(cell.short in names for names in chosen)]
 
     @property
     def is_narrowed(self) -> bool:
@@ -167,11 +167,8 @@ class Study(BuildHalf):
         found._kept = None
         return found
 
-    def every_cell(self) -> list[Cell]:
-        return list(self.cells_of_grid)
-
     @cached_property
-    def cells_of_grid(self) -> tuple[Cell, ...]:
+    def every_cell(self) -> tuple[Cell, ...]:
         """Return the cells of every combination of components, and of what reads no ranking."""
         reading = [name for name in self.generators if self.reads(name) == "ranking"]
         samples = {name: self._restriction(name).sample for name in (*reading, NO_GENERATOR)}

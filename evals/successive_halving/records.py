@@ -62,7 +62,7 @@ class SearchRecord:
 
 def recipe_of(study: Study) -> str:
     assert study.search is not None  # noqa: S101 -- only such studies are searched
-    cells = [[cell.short, cell.sample, study.times(cell)] for cell in study.every_cell()]
+    cells = [[cell.short, cell.sample, study.times(cell)] for cell in study.every_cell]
     said = [list(study.measured), study.seed, study.clusters, study.margin, study.prefer, cells]
     return digest([STAGE, CODE_VERSION, study.search.model_dump(mode="json"), *said])
 

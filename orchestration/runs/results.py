@@ -53,7 +53,7 @@ def keep_current(study: Study, stages: Mapping[str, Stage], work: BuildContext, 
 
 
 def _is_part(record: StudyRecord, study: Study, slices: Collection[str]) -> bool:
-    cells = {cell.short for cell in study.every_cell()}
+    cells = {cell.short for cell in study.every_cell}
     scored = {".".join(key.split(".")[1:5]) for key in record.keys.get("scores", ())}
     return record.study in slices and whole_of(record.study) == study.study and scored <= cells
 

@@ -43,9 +43,8 @@ def sample(weights: Callable[[str], Path], tmp_path_factory: pytest.TempPathFact
     demo = read_study(BUNDLED / "demo.yaml")
     windows = demo.chunkings["tokens-128-42"]
     wider = windows.chunker.model_copy(update={"size": 256, "overlap": 0})
-    short = demo.embedders["minilm"].model_copy(
-        update={"max_tokens": 48, "overflow": "truncate"}
-    )  # a model reads few tokens of a chunk in a fraction of the time
+    # The first tokens of a chunk are embedded in a fraction of the time.
+    short = demo.embedders["minilm"].model_copy(update={"max_tokens": 48, "overflow": "truncate"})
     study = demo.model_copy(
         update={
             "sources": {name: demo.sources[name] for name in SOURCES},

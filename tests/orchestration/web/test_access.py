@@ -57,7 +57,7 @@ def test_the_sign_in_is_readable_in_light_and_dark(at: Tab, locked: Served) -> N
     at.page.locator("input[type=password]").wait_for()
     for scheme in ("light", "dark"):
         at.page.emulate_media(color_scheme=scheme)
-        at.page.wait_for_timeout(500)  # Streamlit draws its widgets anew
+        at.page.wait_for_timeout(500)  # Streamlit draws its widgets again
         assert axe_violations(at.page, OF_COLOURS) == [], scheme
 
 
