@@ -90,11 +90,16 @@ def _title(data: ReportData, subset: Subset) -> str:
 
 
 def _table(data: ReportData, standings: Sequence[CellStanding], width: int) -> tuple[Table, int]:
-    """Return a table, and how many metrics it has room for; a cell's name is split by axes if that fits."""
+    """Return a table, and how many metrics it has room for; a cell's name is split by axes if that fits.
+
+    Coverage is shown where a cell has less than 100 %.
+    """
     axes, primary = varying_axes(standings), data.primary
     names = [one.cell.label(axes) for one in standings]
     widest = min(CELL_WIDTH, max(map(len, names), default=4))
-    left = room = width - 2 - 3 - (_GAP + len("coverage")) - _GAP - widest
+    shares = [percent(one.coverage(primary)) for one in standings]
+    has_gaps = any(share != percent(1.0) for share in shares)
+    left = room = width - 2 - 3 - (_GAP + len("coverage")) * has_gaps - _GAP - widest
     metrics: list[tuple[str, int, list[str]]] = []
     for metric in data.metrics[:MOST_METRICS]:
         write = _primary if metric is primary else _value
@@ -114,13 +119,13 @@ def _table(data: ReportData, standings: Sequence[CellStanding], width: int) -> t
         table.add_column(name, overflow="fold", ratio=None if is_split else 1, no_wrap=is_split)
     for heading, least, _ in metrics:
         table.add_column(_text(heading), justify="right", overflow="fold", width=least)
-    table.add_column("coverage", justify="right", no_wrap=True)
+    if has_gaps:
+        table.add_column("coverage", justify="right", no_wrap=True)
     signs = [SIGNS.get(_standing(one.results.get(primary.name)), "") for one in standings]
     signed = zip(standings, signs, strict=True)
     ranks = [MISSING if one.rank is None else f"{sign}{one.rank}" for one, sign in signed]
     shown = [*(parts.values() if is_split else [names]), *(values for *_, values in metrics)]
-    shares = [percent(one.coverage(primary)) for one in standings]
-    for row in zip(ranks, *shown, shares, strict=True):
+    for row in zip(ranks, *shown, *([shares] if has_gaps else []), strict=True):
         table.add_row(*map(_text, row))
     return table, len(metrics)
 

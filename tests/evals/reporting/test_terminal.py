@@ -67,6 +67,14 @@ def test_a_cell_without_coverage_is_marked_and_unranked(data: ReportData) -> Non
     assert "0.298† {0.260–0.385}" in line
 
 
+def test_coverage_is_a_column_where_a_cell_has_gaps(data: ReportData) -> None:
+    assert "coverage" in printed(data, 120).partition("All questions")[2].splitlines()[3]
+    rows = [{"chunking": name, "value": 0.5, "low": 0.4, "high": 0.6, "rank": 1} for name in ("a", "b")]
+    board = printed(board_data(rows), 120).partition("All questions")[2]
+    assert "coverage" not in board.partition("─")[0].split()
+    assert "100 %" not in board
+
+
 def test_what_is_tied_is_marked(data: ReportData) -> None:
     text = printed(data, 120)
     marked = [line.split()[0] for line in text.splitlines() if line.strip().startswith("≈") and "[" in line]
