@@ -153,6 +153,16 @@ def test_a_run_without_a_leaderboard_is_an_error(study_path: Path, tmp_path: Pat
         ra.Study.load(study_path, tmp_path / "empty").run()
 
 
+def test_a_program_that_reads_a_result_prints_nothing_of_its_own(finished: Finished) -> None:
+    code = (
+        f"import rag_assay as ra; ra.Study.load({str(finished.path)!r}, {str(finished.home.root)!r}).result()"
+    )
+    environment = {**os.environ, "PYTHONPATH": f"{REPOSITORY / 'src'}"}
+    command = [sys.executable, "-c", code]
+    found = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=True)
+    assert found.stdout + found.stderr == ""
+
+
 def pytest_of(folder: Path, home: Path, config: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     (folder / "pytest.ini").write_text(f"[pytest]\n{config}")
     environment = {
