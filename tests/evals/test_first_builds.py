@@ -16,6 +16,12 @@ from tests.fakes.town import PLAIN, QUESTIONS, Town
 pytestmark = pytest.mark.models
 
 
+def test_what_every_test_patches_keeps_no_build_from_being_copied(
+    town: Town, first_build: FirstBuild
+) -> None:
+    assert not first_build._is_patched()
+
+
 class Builds:
     """Builds by tests of one process, each in a folder of its own; counts those that compute."""
 

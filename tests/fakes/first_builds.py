@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.fakes.tiny import Bench
 
 Outcomes = dict[str, list["KeyOutcome"]]
-_HARMLESS = {"encode", "FEW", "opened", "ASSAY_HOME"}
+_HARMLESS = {"encode", "FEW", "opened", "_known", "_recorder", "ASSAY_HOME"}
 """What `conftest.py` patches in every test."""
 _kept: dict[str, tuple[Path, Outcomes]] = {}
 
