@@ -19,11 +19,12 @@ from hypothesis import HealthCheck, settings
 
 from rag_assay.assets.embedding.local import LocalEmbedder
 from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.orchestration import unchanged
 from rag_assay.warehouse import connection
 from rag_assay.warehouse.inference import egress, models, redaction
 from rag_assay.warehouse.paths import Home
 from tests.end_to_end import END_TO_END, changed_since, is_affected
-from tests.fakes import forking
+from tests.fakes import audit_hooks, forking
 from tests.fakes.known_vectors import encode_once
 from tests.fakes.migrations import begin_with, read_migrations_once
 from tests.fakes.shipped import Shipped, shipped_study
@@ -61,6 +62,7 @@ OF_EMBEDDING = ("tests/assets/embedding/", "tests/contracts/")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else its import asks the internet
 forking.install()  # in tests, and in what Dagster and our code start in them
+audit_hooks.install()
 gc.disable()  # until all is collected: there is no garbage in modules and tests that stay to the end
 
 # A slow machine is no defect of what is tested.
@@ -113,17 +115,18 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no test be held to the servers, or hide the secrets, of what another one has opened."""
+def _begins_as_a_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let no test be held to the servers, hide the secrets, or record for the command, of an earlier one.
+
+    The process remembers its vectors, except for tests of embedding.
+    """
     monkeypatch.setattr(egress, "opened", None)
     monkeypatch.setattr(redaction, "_known", dict(redaction._known))
-
-
-@pytest.fixture(autouse=True)
-def _texts_are_embedded_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remember the vectors of this process, except for tests of embedding."""
+    monkeypatch.setattr(unchanged, "_recorder", None)
     if not request.node.nodeid.startswith(OF_EMBEDDING):
         monkeypatch.setattr(LocalEmbedder, "encode", encode_once)
+    yield
+    audit_hooks.forget()
 
 
 @pytest.fixture(scope="session", autouse=True)
