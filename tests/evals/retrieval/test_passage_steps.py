@@ -27,11 +27,13 @@ from rag_assay.evals.retrieval.passage_steps import (
     RecentFirst,
     TokenBudget,
     delivered_spans,
+    merged,
     passages,
 )
 from rag_assay.evals.retrieval.ranking import Ranking
 from rag_assay.warehouse.parquet import frame
 from rag_assay.warehouse.schemas import DOCUMENTS
+from rag_assay.warehouse.spans import Span
 from tests.fakes.indexing import applied, build_index, query
 
 A = ("One two. ", "Three four. ", "Five six. ", "Seven eight. ", "Nine ten.")  # chunks of document a
@@ -71,6 +73,11 @@ def test_neighbours_are_delivered_once(index: OpenIndex) -> None:
 def test_two_neighbours_reach_to_the_ends(index: OpenIndex) -> None:
     found = applied(Neighbours(n=2), ranking(4, 6), query("?"), index)
     assert passages(found, index) == ["Five six. Seven eight. Nine ten.", "Alpha beta gamma. Delta."]
+
+
+def test_a_span_that_holds_the_next_one_keeps_its_end(index: OpenIndex) -> None:
+    spans = [Span("a", 10, 20), Span("a", 0, 40), Span("b", 15, 25), Span("b", 0, 17)]
+    assert merged(spans, index) == {0: Span("a", 0, 40), 2: Span("b", 0, 25)}
 
 
 def test_spans_that_touch_but_for_white_space_become_one(index: OpenIndex) -> None:

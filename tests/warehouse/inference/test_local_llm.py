@@ -5,6 +5,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -56,6 +57,22 @@ def test_the_same_question_gets_the_same_answer_whatever_came_before(gateway: Ga
     other = [{"role": "user", "content": f"{PASSAGES[0]} When was it built?"}]
     gateway.complete(MODEL, other, max_tokens=8)
     assert gateway.complete(MODEL, messages, max_tokens=24, replicate=1).raw == first.raw
+
+
+def test_the_server_uses_nothing_that_makes_answers_depend_on_earlier_calls_or_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import xllamacpp
+
+    started: list[Any] = []
+    nothing = SimpleNamespace(listening_address="http://127.0.0.1:9")
+    monkeypatch.setattr(xllamacpp, "Server", lambda params: started.append(params) or nothing)
+    (tmp_path / "model.gguf").touch()
+    LocalServer("m", tmp_path, threads=2, context=64)
+    (params,) = started
+    disabled = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
+    assert (params.flash_attn_type, params.cache_prompt, params.cache_ram_mib) == (disabled, False, 0)
+    assert (params.n_parallel, params.offline, params.hostnames) == (1, True, ["127.0.0.1"])
 
 
 @pytest.mark.models
