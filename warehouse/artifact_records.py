@@ -79,12 +79,18 @@ def bytes_of(path: Path) -> bytes | None:
         return None
 
 
-def pointed_identity(data: bytes, key: str) -> str | None:
+def json_object(data: bytes) -> dict[str, Any] | None:
+    """None: it is no JSON, or no object."""
     try:
         found = json.loads(data)
-        identity, owner = found["identity"], found.get("key", key)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, RecursionError):  # the latter: thousands of brackets in each other
         return None
+    return found if isinstance(found, dict) else None
+
+
+def pointed_identity(data: bytes, key: str) -> str | None:
+    found = json_object(data) or {}
+    identity, owner = found.get("identity"), found.get("key", key)
     return identity if isinstance(identity, str) and _is_name(identity) and owner == key else None
 
 

@@ -215,16 +215,15 @@ def _below(folder: Path, *names: str) -> Path:
 
 
 def _put(temporary: Path, path: Path, *, create: bool) -> bool:
-    if create:
-        try:
-            os.link(temporary, path)
-        except FileExistsError:
-            return False
-        except OSError:  # a file system without hard links
-            pass
-        else:
-            return True
-    temporary.replace(path)
+    if not create:
+        temporary.replace(path)
+        return True
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without hard links
+        temporary.replace(path)
     return True
 
 

@@ -11,11 +11,12 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
-from rag_assay.warehouse.artifact_records import bytes_of
+from rag_assay.warehouse.artifact_records import bytes_of, json_object
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.cancellation import cancellable_sleep
 from rag_assay.warehouse.fair_slots import FairSlots
@@ -35,19 +36,14 @@ SECTOR = 512
 _ID = re.compile(rb'\{"call_id": "([^"\\]+)"')
 
 
-class _Place(NamedTuple):
-    begin: int
-    length: int
-
-
 Item = TypeVar("Item")
 
 
+@dataclass
 class _Batch(Generic[Item]):
-    def __init__(self) -> None:
-        self.items: list[Item] = []
-        self.is_written = False
-        self.error: Exception | None = None
+    items: list[Item] = field(default_factory=list)
+    is_written: bool = False
+    error: Exception | None = None
 
 
 class GroupCommit(Generic[Item]):
@@ -85,7 +81,7 @@ class CallJournal:
         self._handle: int | None = None
         self._file: tuple[int, int] | None = None  # device and inode of what was read
         self._end = 0  # bytes that were read
-        self._places: dict[str, _Place] = {}
+        self._places: dict[str, tuple[int, int]] = {}  # where a line begins, and its bytes
 
     def ids(self) -> set[str]:
         self.refresh()
@@ -100,7 +96,8 @@ class CallJournal:
             place = self._places.get(call_id)
             if place is None or self._handle is None:
                 return None
-            return _read_at(self._handle, place.length, place.begin)
+            begin, length = place
+            return _read_at(self._handle, length, begin)
 
     def refresh(self) -> None:
         if self._stamp() == (self._file, self._end):
@@ -128,7 +125,7 @@ class CallJournal:
             begin = 0
             while (end := data.find(b"\n", begin)) >= 0:
                 if found := _ID.match(data, begin):
-                    self._places[found[1].decode()] = _Place(self._end + begin, end - begin)
+                    self._places[found[1].decode()] = self._end + begin, end - begin
                 begin = end + 1
             self._end += begin
             if not begin:
@@ -318,11 +315,8 @@ class CallCache:
 
 
 def _parsed(data: bytes) -> dict[str, Any] | None:
-    try:
-        record = json.loads(data)
-    except ValueError:
-        return None
-    if not isinstance(record, dict):
+    record = json_object(data)
+    if record is None:
         return None
     checksum = record.pop("sha256", None)
     before = data.rpartition(SUM)[0] + b"}"

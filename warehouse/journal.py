@@ -12,6 +12,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
 
+from rag_assay.warehouse.artifact_records import json_object
 from rag_assay.warehouse.cancellation import cancellable_sleep
 from rag_assay.warehouse.errors import AssayError, LockedError
 from rag_assay.warehouse.locks import try_lock
@@ -31,13 +32,8 @@ class JournalLine(NamedTuple):
     record: Object | None
 
 
-class _Known(NamedTuple):
-    stamp: tuple[int, ...]
-    ids: set[str]
-
-
 _turn = threading.RLock()  # of the threads of this process; processes exclude each other by locks
-_known: dict[tuple[Path, str], _Known] = {}
+_known: dict[tuple[Path, str], tuple[tuple[int, ...], set[str]]] = {}  # stamp of a file, and its ids
 
 
 def read_lines(data: bytes) -> Iterator[JournalLine]:
@@ -50,7 +46,7 @@ def read_lines(data: bytes) -> Iterator[JournalLine]:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
-        record = _object(line)
+        record = json_object(line)
         if record is not None or number < len(lines):
             yield JournalLine(number, record)
 
@@ -61,14 +57,6 @@ def read_records(path: Path, is_there: Callable[[Object], bool]) -> Iterator[Obj
         for line in read_lines(path.read_bytes()):
             if line.record is not None and is_there(line.record):
                 yield line.record
-
-
-def _object(line: bytes) -> Object | None:
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):  # the latter: thousands of brackets in each other
-        return None
-    return found if isinstance(found, dict) else None
 
 
 def append(
@@ -84,7 +72,7 @@ def append(
         _write(path, handle, text.encode("ascii"), locked=locked)
         known.update(new)
         _known.pop((path, key), None)
-        _known[path, key] = _Known(_stamp(handle), known)
+        _known[path, key] = _stamp(handle), known
         while len(_known) > MOST_KNOWN:
             del _known[next(iter(_known))]
         if mirror := mirror_over(path):
@@ -112,9 +100,9 @@ def _stamp(handle: int) -> tuple[int, ...]:
 
 
 def _ids(path: Path, handle: int, key: str, is_there: Callable[[Object], bool]) -> set[str]:
-    known = _known.get((path, key))
-    if known and known.stamp == _stamp(handle):
-        return known.ids
+    stamp, ids = _known.get((path, key), ((), set[str]()))
+    if stamp == _stamp(handle):
+        return ids
     return {str(record[key]) for record in read_records(path, is_there)}
 
 

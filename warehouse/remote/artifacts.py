@@ -22,6 +22,7 @@ from rag_assay.warehouse.artifact_records import (
     bytes_of,
     file_damage,
     is_same,
+    json_object,
     parse_record,
     pointed_identity,
     read_record,
@@ -223,7 +224,7 @@ class RemoteArtifacts:
 
     def _known(self, stage: str) -> dict[str, object]:
         if stage not in self._etags:
-            self._etags[stage] = _object(bytes_of(self._noted(stage)))
+            self._etags[stage] = json_object(bytes_of(self._noted(stage)) or b"") or {}
         return self._etags[stage]
 
     def _noted(self, stage: str) -> Path:
@@ -237,7 +238,7 @@ class RemoteArtifacts:
         if identity is not None:
             place = self._place(stage, identity) / RECORD
             known = read_record(place, stage, identity)
-            folder = _object(data).get("folder")
+            folder = (json_object(data) or {}).get("folder")
             if known is None or not known.complete or (folder is not None and folder != known.folder):
                 found = self.store.read(f"{stage}/{identity}/{RECORD}")
                 listing.read.add(identity)
@@ -344,9 +345,8 @@ class RemoteArtifacts:
     def point(self, stage: str, key: str, identity: str) -> None:
         path = f"pointers/{stage}/{key}.json"
         record = read_record(self._place(stage, identity) / RECORD, stage, identity)
-        data = json.dumps(
-            {"identity": identity, "key": key, "folder": record.folder if record else ""}
-        ).encode()
+        folder = record.folder if record else ""
+        data = json.dumps({"identity": identity, "key": key, "folder": folder}).encode()
         etag = self.store.put(path, data)
         _keep(self._pointer(stage, key), data)
         with self._lock:
@@ -392,13 +392,6 @@ def _paths(artifact: Artifact) -> dict[str, str]:
 def _keep(path: Path, data: bytes) -> None:
     with atomic_write(path) as temporary:
         temporary.write_bytes(data)
-
-
-def _object(data: bytes | None) -> dict[str, object]:
-    with suppress(ValueError):
-        found = json.loads(data or b"")
-        return found if isinstance(found, dict) else {}
-    return {}
 
 
 def _size(path: Path) -> int:

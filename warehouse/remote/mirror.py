@@ -11,6 +11,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from rag_assay.warehouse.artifact_records import bytes_of, json_object
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.cancellation import cancellable_sleep
 from rag_assay.warehouse.errors import AssayError
@@ -220,10 +221,7 @@ class Mirror:
         return path.relative_to(self.root).as_posix()
 
     def _read(self, place: str) -> Known:
-        with suppress(FileNotFoundError, ValueError):
-            found = json.loads(self._state(place).read_bytes())
-            return found if isinstance(found, dict) else {}
-        return {}
+        return json_object(bytes_of(self._state(place)) or b"") or {}
 
     def _write(self, place: str, known: Known) -> None:
         with atomic_write(self._state(place)) as temporary:
