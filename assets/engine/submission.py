@@ -16,7 +16,7 @@ import dagster as dg
 from rag_assay.assets.engine.stage import Stage
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.identity import digest, sha256_text
-from rag_assay.warehouse.inference.budget import Amount, Budgets
+from rag_assay.warehouse.inference.budget import Amount, Budgets, sum_of
 
 SUBMITTED_TAG = "assay/submitted"
 SPENT_TAG = "assay/spent"
@@ -96,19 +96,6 @@ def budgets_of(submission: Submission, instance: dg.DagsterInstance, run: dg.Dag
         group = instance.get_run_group(run.root_run_id)
         before = [spent_of(one.tags) for one in (group[1] if group else ()) if one.run_id != run.run_id]
     return Budgets(submission.share, submission.spent, sum_of(before))
-
-
-def sum_of(parts: Sequence[Mapping[str, Amount]]) -> dict[str, Amount]:
-    """Add up what was spent, by the name of the budget.
-
-    >>> sum_of([{"a": Amount(1, 2, 3)}, {"a": Amount(1, 0, 0), "b": Amount()}])["a"]
-    Amount(usd=2.0, tokens=2, calls=3)
-    """
-    total: dict[str, Amount] = {}
-    for part in parts:
-        for name, amount in part.items():
-            total[name] = total.get(name, Amount()).plus(amount)
-    return total
 
 
 @contextmanager

@@ -24,7 +24,6 @@ from rag_assay.assets.engine.submission import (
     current_code,
     recipes_of,
     spent_of,
-    sum_of,
 )
 from rag_assay.orchestration.child_module import start_module
 from rag_assay.orchestration.loopback import free_loopback_port
@@ -32,7 +31,7 @@ from rag_assay.orchestration.runs.run import Spread
 from rag_assay.orchestration.runs.run_monitor import Ended, Patience, RunMonitor
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.identity import digest
-from rag_assay.warehouse.inference.budget import Amount
+from rag_assay.warehouse.inference.budget import Amount, sum_of
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.processes import end_process
 

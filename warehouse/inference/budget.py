@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import NamedTuple
 
@@ -230,11 +230,21 @@ class Budgets:
         {'"news"': Amount(usd=0.5, tokens=100, calls=1)}
         """
         with self._lock:
-            held = [(_name(whose), budget.spent) for (whose, _), budget in self._held.items()]
-        total: dict[str, Amount] = {}
-        for name, amount in held:
-            total[name] = total.get(name, NOTHING).plus(amount)
-        return {name: amount for name, amount in total.items() if amount != NOTHING}
+            held = [{_name(whose): budget.spent} for (whose, _), budget in self._held.items()]
+        return {name: amount for name, amount in sum_of(held).items() if amount != NOTHING}
+
+
+def sum_of(parts: Sequence[Mapping[str, Amount]]) -> dict[str, Amount]:
+    """Add up what was spent, by the name of the budget.
+
+    >>> sum_of([{"a": Amount(1, 2, 3)}, {"a": Amount(1, 0, 0), "b": Amount()}])["a"]
+    Amount(usd=2.0, tokens=2, calls=3)
+    """
+    total: dict[str, Amount] = {}
+    for part in parts:
+        for name, amount in part.items():
+            total[name] = total.get(name, Amount()).plus(amount)
+    return total
 
 
 def _name(whose: object) -> str:
