@@ -20,7 +20,6 @@ from rag_assay.assets.cleaning.text_files import clean_beir
 from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
 from rag_assay.assets.indexing import index_table
 from rag_assay.assets.indexing.index_recipe import read_facts
-from rag_assay.assets.indexing.index_rows import HeldRows
 from rag_assay.assets.recipes.build_half import Chunking
 from rag_assay.assets.tokenization.stems import LANGUAGES
 from rag_assay.assets.tokenization.tokenizer import load_tokenizer
@@ -42,6 +41,7 @@ from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import DOCUMENTS
 from rag_assay.warehouse.source import Source
 from rag_assay.warehouse.spans import Span
+from tests.fakes.indexing import HeldRows
 
 WHOLE: dict[str, Any] = {"document": {}}
 WINDOWS: dict[str, Any] = {"tokens": {"size": 254, "overlap": 0}}

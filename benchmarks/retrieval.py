@@ -90,8 +90,8 @@ def prepare(data: Path, place: Path, most: int | None, *, by_chance: bool) -> No
     from rag_assay.assets.chunking.contract import Tools
     from rag_assay.assets.chunking.document_chunks import chunk_documents
     from rag_assay.assets.indexing import index_table
-    from rag_assay.assets.indexing.index_rows import HeldRows
     from rag_assay.assets.recipes.build_half import Chunking
+    from tests.fakes.indexing import HeldRows
 
     documents = documents_of(data, most)
     tokenizer = load_tokenizer(models.fetch("all-MiniLM-L6-v2", home()))

@@ -14,7 +14,6 @@ from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
 from rag_assay.assets.embedding.embedder import EmbedderRecipe
 from rag_assay.assets.indexing import index_table
 from rag_assay.assets.indexing.index_recipe import read_facts
-from rag_assay.assets.indexing.index_rows import HeldRows
 from rag_assay.crawlers.readers.beir import Beir
 from rag_assay.evals.metrics.contract import Gold
 from rag_assay.evals.metrics.ranking_metrics import Ndcg
@@ -30,6 +29,7 @@ from rag_assay.warehouse.parquet import frame
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import CHUNKS, QUESTIONS
 from rag_assay.warehouse.source import Source
+from tests.fakes.indexing import HeldRows
 
 MINILM = EmbedderRecipe(model="all-MiniLM-L6-v2", max_tokens=256, overflow="truncate")
 

@@ -98,26 +98,6 @@ class IndexRows(Protocol):
         """Return the chunk id of every row."""
 
 
-class HeldRows:
-    """Rows that are in memory: chunks (schemas.CHUNKS) and vectors, shape (chunks, dimensions)."""
-
-    def __init__(self, chunks: pl.DataFrame, vectors: Matrix) -> None:
-        if len(chunks) != len(vectors):
-            raise ValueError(f"{len(chunks)} chunks but {len(vectors)} vectors")
-        self._chunks, self._vectors = chunks, vectors
-        self.count, self.dimensions = len(chunks), int(vectors.shape[1])
-
-    def batches(self) -> Iterator[Any]:
-        for start in range(0, self.count, BATCH):
-            yield _batch(self._chunks[start : start + BATCH], self._vectors[start : start + BATCH])
-
-    def vectors(self) -> Iterator[Matrix]:
-        yield self._vectors
-
-    def ids(self) -> pl.Series:
-        return self._chunks["chunk_id"]
-
-
 class StoredRows:
     """Rows in two Parquet files of the same chunks in the same order, whatever their row groups."""
 
@@ -143,7 +123,7 @@ class StoredRows:
                 raise AssayError(
                     f"{self._embeddings} does not hold the chunks of {self._chunks} in their order. {_AGAIN}"
                 )
-            yield _batch(chunks, _matrix(embedded["vector"]))
+            yield record_batch(chunks, _matrix(embedded["vector"]))
 
     def vectors(self) -> Iterator[Matrix]:
         for part in _parts(self._embeddings, ["vector"]):
@@ -187,7 +167,7 @@ def _matrix(column: Any) -> Matrix:
     return matrix
 
 
-def _batch(chunks: pl.DataFrame, vectors: Matrix) -> Any:
+def record_batch(chunks: pl.DataFrame, vectors: Matrix) -> Any:
     schema = schema_of(vectors.shape[1])
     days = [found.date() if (found := moment(text)) else None for text in chunks["published_at"]]
     vector = np.ascontiguousarray(vectors, np.float32)

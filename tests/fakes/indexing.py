@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from rag_assay.assets.indexing import index_table
 from rag_assay.assets.indexing.index_recipe import IndexRecipe
-from rag_assay.assets.indexing.index_rows import HeldRows
+from rag_assay.assets.indexing.index_rows import BATCH, record_batch
 from rag_assay.assets.tokenization.words import plain_tokens
 from rag_assay.evals.retrieval.context import RetrievalContext
 from rag_assay.evals.retrieval.contract import QueryTransform, Retriever, Step
@@ -22,6 +24,26 @@ from rag_assay.warehouse.parquet import frame
 from rag_assay.warehouse.schemas import CHUNKS
 
 DIMENSIONS = 24
+
+
+class HeldRows:
+    """Rows in memory: chunks (schemas.CHUNKS) and vectors, shape (chunks, dimensions)."""
+
+    def __init__(self, chunks: pl.DataFrame, vectors: npt.NDArray[np.float32]) -> None:
+        if len(chunks) != len(vectors):
+            raise ValueError(f"{len(chunks)} chunks but {len(vectors)} vectors")
+        self._chunks, self._vectors = chunks, vectors
+        self.count, self.dimensions = len(chunks), int(vectors.shape[1])
+
+    def batches(self) -> Iterator[Any]:
+        for start in range(0, self.count, BATCH):
+            yield record_batch(self._chunks[start : start + BATCH], self._vectors[start : start + BATCH])
+
+    def vectors(self) -> Iterator[npt.NDArray[np.float32]]:
+        yield self._vectors
+
+    def ids(self) -> pl.Series:
+        return self._chunks["chunk_id"]
 
 
 @cache

@@ -8,7 +8,6 @@ from pydantic import ValidationError
 
 from rag_assay.assets.indexing import index_table
 from rag_assay.assets.indexing.index_recipe import IndexFacts, IndexRecipe, SearchParameters, read_facts
-from rag_assay.assets.indexing.index_rows import HeldRows
 from rag_assay.assets.indexing.index_table import (
     AIM,
     RECALL,
@@ -20,6 +19,7 @@ from rag_assay.assets.indexing.index_table import (
 )
 from rag_assay.warehouse.parquet import frame
 from rag_assay.warehouse.schemas import CHUNKS
+from tests.fakes.indexing import HeldRows
 
 COUNT = 1_200
 HNSW = IndexRecipe(search="hnsw", ef_construction=60, partitions=2)

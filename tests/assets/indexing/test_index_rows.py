@@ -10,10 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from rag_assay.assets.indexing import index_rows as module
-from rag_assay.assets.indexing.index_rows import HeldRows, StoredRows
+from rag_assay.assets.indexing.index_rows import StoredRows
 from rag_assay.warehouse.errors import AssayError, CorruptFileError
 from rag_assay.warehouse.parquet import frame
 from rag_assay.warehouse.schemas import CHUNKS
+from tests.fakes.indexing import HeldRows
 
 COUNT = 23
 

@@ -10,13 +10,13 @@ import polars as pl
 import pytest
 
 from rag_assay.assets.indexing.index_recipe import FACTS, read_facts
-from rag_assay.assets.indexing.index_rows import HeldRows
 from rag_assay.assets.indexing.index_table import TABLE, build, open_table
 from rag_assay.assets.indexing.lexical import open_lexical
 from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.parquet import frame
 from rag_assay.warehouse.schemas import CHUNKS
 from tests.fakes.forking import PROGRAM
+from tests.fakes.indexing import HeldRows
 
 ROOT = Path(__file__).parents[3]
 TEXTS = ["the ferry sails at nine", "a mooring costs twelve pounds", "Straßenlärm am Hafen"]
@@ -116,7 +116,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from rag_assay.assets.indexing import index_table
-from rag_assay.assets.indexing.index_rows import HeldRows
+from tests.fakes.indexing import HeldRows
 from tests.assets.indexing.test_index_table import TEXTS, VECTORS, chunks
 index_table._index_words = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 rows = HeldRows(chunks(*TEXTS, "of the killed build"), VECTORS.repeat(2, 0)[:4])

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from rag_assay.assets.indexing import row_files as module
-from rag_assay.assets.indexing.index_rows import HeldRows
 from rag_assay.assets.indexing.row_files import OrderedRows, read_columns, read_rows, read_texts
 from tests.assets.indexing.test_index_rows import given, together
+from tests.fakes.indexing import HeldRows
 
 
 @pytest.mark.parametrize("count", [0, 1, 8, 23])

@@ -14,13 +14,13 @@ import pytest
 
 from rag_assay.assets.indexing import upsert as module
 from rag_assay.assets.indexing.index_recipe import FACTS, IndexFacts, IndexRecipe, read_facts
-from rag_assay.assets.indexing.index_rows import HeldRows
 from rag_assay.assets.indexing.index_table import build, open_table
 from rag_assay.assets.indexing.lexical import open_lexical
 from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.parquet import frame
 from rag_assay.warehouse.schemas import CHUNKS
 from tests.fakes.forking import PROGRAM
+from tests.fakes.indexing import HeldRows
 
 ROOT = Path(__file__).parents[3]
 WORDS = [
@@ -238,7 +238,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from rag_assay.assets.indexing import index_table
-from rag_assay.assets.indexing.index_rows import HeldRows
+from tests.fakes.indexing import HeldRows
 from tests.assets.indexing.test_upsert import edited
 real = getattr(index_table, sys.argv[3])
 def stop(*given):

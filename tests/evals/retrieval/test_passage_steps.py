@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from rag_assay.assets.chunking import Tools
 from rag_assay.assets.chunking.document_chunks import chunk_documents
 from rag_assay.assets.indexing import index_table
-from rag_assay.assets.indexing.index_rows import HeldRows
 from rag_assay.assets.recipes.build_half import Chunking
 from rag_assay.assets.tokenization.tokenizer import load_tokenizer
 from rag_assay.evals.retrieval.context import RetrievalContext
@@ -34,7 +33,7 @@ from rag_assay.evals.retrieval.ranking import Ranking
 from rag_assay.warehouse.parquet import frame
 from rag_assay.warehouse.schemas import DOCUMENTS
 from rag_assay.warehouse.spans import Span
-from tests.fakes.indexing import applied, build_index, query
+from tests.fakes.indexing import HeldRows, applied, build_index, query
 
 A = ("One two. ", "Three four. ", "Five six. ", "Seven eight. ", "Nine ten.")  # chunks of document a
 B = ("Alpha beta gamma.", "Delta.")
