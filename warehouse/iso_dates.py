@@ -80,6 +80,11 @@ def strings(value: Any) -> list[str]:
     return strings(value.get("name")) if isinstance(value, dict) else []
 
 
+def texts_in(value: Any) -> list[str]:
+    """Return what `strings` does, stripped and without empty ones."""
+    return [text for one in strings(value) if (text := one.strip())]
+
+
 _DOTS = re.compile(r"\b(\d{1,2})\.\s?(\d{1,2})\.\s?(\d{4})\b")
 _SLASHES = re.compile(r"\b(\d{1,2})/(\d{1,2})/(\d{4})\b")
 _JAVA = re.compile(r"[A-Z][a-z]{2} ([A-Z][a-z]{2}) (\d{1,2}) (\d\d:\d\d:\d\d) (\w+) (\d{4})")
@@ -125,18 +130,23 @@ def iso(text: str, *, day_first: bool = False) -> str | None:
 
 def _numeric(text: str, day_first: bool) -> str | None:
     if dots := _DOTS.search(text):
-        return _day(dots[3], dots[2], dots[1])
+        return iso_day(dots[3], dots[2], dots[1])
     slashes = _SLASHES.search(text)
     if slashes is None:
         return None
-    readings = {_day(slashes[3], slashes[2], slashes[1])}
+    readings = {iso_day(slashes[3], slashes[2], slashes[1])}
     if not day_first:
-        readings.add(_day(slashes[3], slashes[1], slashes[2]))
+        readings.add(iso_day(slashes[3], slashes[1], slashes[2]))
     sure = readings - {None}
     return sure.pop() if len(sure) == 1 else None
 
 
-def _day(year: str, month: str, day: str) -> str | None:
+def iso_day(year: str, month: int | str, day: str) -> str | None:
+    """Return a day in ISO 8601; None where no calendar has it.
+
+    >>> iso_day("2009", 7, "13"), iso_day("2009", "2", "30")
+    ('2009-07-13', None)
+    """
     try:
         return date(int(year), int(month), int(day)).isoformat()
     except ValueError:

@@ -295,31 +295,23 @@ class Cleaning:
         stored = manifest.filter(pl.col("sha256").is_not_null()).select(
             "url", "content_type", "sha256", "fields", "fetched_at"
         )
-        rows = stored.iter_rows(named=True)
-        date_model = self.date_model
-        named = [
-            (
-                doc_id(self.source, page),
-                page_key(self.source, page, self.language, date_model, links=self.links, ocr=self.ocr),
-            )
-            for page in rows
-        ]
+        rows, how = stored.iter_rows(named=True), self._how
+        named = [(doc_id(self.source, page), page_key(self.source, page, **how)) for page in rows]
         return stored.with_columns(
             doc_id=pl.Series([name for name, _ in named], dtype=pl.String),
             page_key=pl.Series([key for _, key in named], dtype=pl.String),
         ).sort("doc_id", "url")
 
     @property
-    def date_model(self) -> str | None:
-        return self.dating.identity if self.dating else None
+    def _how(self) -> dict[str, Any]:
+        date_by = self.dating.identity if self.dating else None
+        return {"language": self.language, "date_by": date_by, "links": self.links, "ocr": self.ocr}
 
     def run(self, manifest: pl.DataFrame, known: Known, progress: Progress) -> Iterator[Batch]:
         """Clean the pages of a manifest, those aside that are known, in the order of their document ids."""
         pages = self.pages(manifest)
         done = 0
-        clean = partial(
-            clean_some, self.source, self.home, self.language, self.date_model, self.links, self.ocr
-        )
+        clean = partial(_clean_some, partial(clean_page, self.source, home=self.home, **self._how))
         tell = partial(progress, f"reading scanned pages of {self.source}")
         with _workers(self._worker_count(pages, known), clean, tell) as give:
             for number, pending in enumerate(_ahead(_pending_batches(pages, known, give))):
@@ -344,16 +336,8 @@ class Cleaning:
         return min(os.cpu_count() or 1, MOST_WORKERS) if parsed >= POOL_FROM else 0
 
 
-def clean_some(
-    source: str,
-    home: Home,
-    language: str | None,
-    date_by: str | None,
-    links: bool,
-    ocr: str | None,
-    pages: Sequence[Page],
-) -> list[Cleaned]:
-    return [clean_page(source, page, home, language, date_by, links=links, ocr=ocr) for page in pages]
+def _clean_some(clean: Callable[[Page], Cleaned], pages: Sequence[Page]) -> list[Cleaned]:
+    return list(map(clean, pages))
 
 
 class _PendingBatch(NamedTuple):

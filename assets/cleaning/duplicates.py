@@ -85,7 +85,6 @@ _HELD = 512  # shingle sets of kept documents in memory
 _REMEMBERED = 500_000  # words whose hash is remembered: some 60 MB
 _BATCH = 4096  # shingles: 4096 x 128 x 8 bytes = 4 MB at once
 
-Hashes: TypeAlias = "npt.NDArray[np.uint64]"
 _WORD = re.compile(r"\w+")
 
 
@@ -152,9 +151,9 @@ def _near(ordered: pl.DataFrame, threshold: float, scratch: Path | None) -> dict
     """
     ids, texts = ordered["doc_id"], ordered["text"]
     words = _Words()
-    held: OrderedDict[int, Hashes] = OrderedDict()
+    held: OrderedDict[int, Keys] = OrderedDict()
 
-    def shingles_of(number: int) -> Hashes:
+    def shingles_of(number: int) -> Keys:
         if number not in held:
             held[number] = words.shingles(texts[number])
         held.move_to_end(number)
@@ -197,7 +196,7 @@ def _possible_copies(
     return np.array(some, np.int64)[members], groups
 
 
-def _signature(shingles: Hashes, empty: Any) -> Any:
+def _signature(shingles: Keys, empty: Any) -> Any:
     signature = empty.copy()
     for at in range(0, len(shingles), _BATCH):
         signature.update_batch(shingles[at : at + _BATCH].tolist())
@@ -219,7 +218,7 @@ def bands_for(threshold: float) -> tuple[int, int]:
     return PERMUTATIONS, 1
 
 
-def jaccard(one: Hashes, other: Hashes) -> float:
+def jaccard(one: Keys, other: Keys) -> float:
     """Return the size of the intersection over that of the union of two sets, as sorted distinct hashes.
 
     >>> jaccard(np.array([1, 2, 3], np.uint64), np.array([2, 3, 4], np.uint64))
@@ -236,7 +235,7 @@ class _Words:
     def __init__(self) -> None:
         self.known: dict[str, int] = {}
 
-    def shingles(self, text: str) -> Hashes:
+    def shingles(self, text: str) -> Keys:
         words = _WORD.findall(normalize_text(text))
         hashes = np.fromiter(map(self._hash, words), np.uint64, len(words))
         if not len(hashes):

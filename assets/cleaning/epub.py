@@ -36,23 +36,20 @@ def clean_epub(body: bytes) -> DocumentDraft:
     outline = OutlineBuilder.of([block for chapter in chapters for block in chapter])
     if not outline.text:
         raise UnusablePage("EPUB: no text: images only")
-    package_metadata = _PackageMetadata(package)
-    title = next((text for text in package_metadata.all("title") if is_title(text)), None)
-    published = next((day for text in package_metadata.all("date") if (day := iso(text))), None)
-    language = (package_metadata.all("language") or [""])[0][:2].lower()
+    title = next((text for text in _said(package, "title") if is_title(text)), None)
+    published = next((day for text in _said(package, "date") if (day := iso(text))), None)
+    language = (_said(package, "language") or [""])[0][:2].lower()
     metadata = {
         "date_source": "file" if published else "none",
-        "publisher": ", ".join(package_metadata.all("publisher")),
+        "publisher": ", ".join(_said(package, "publisher")),
     }
     return DocumentDraft(
         text=outline.text,
-        title=title or (outline.sections[0]["heading"] if outline.sections else outline.text[:80]),
+        title=title or outline.first_heading or outline.text[:80],
         published_at=published,
         language=language if language.isalpha() else None,
-        authors=tuple(
-            dict.fromkeys(name for text in package_metadata.all("creator") for name in names_in(text))
-        ),
-        keywords=tuple(dict.fromkeys(package_metadata.all("subject"))),
+        authors=tuple(dict.fromkeys(name for text in _said(package, "creator") for name in names_in(text))),
+        keywords=tuple(dict.fromkeys(_said(package, "subject"))),
         sections=tuple(outline.sections),
         metadata={name: value for name, value in metadata.items() if value},
         repaired=True,
@@ -97,12 +94,6 @@ def _xml(archive: ZipFile, name: str) -> Any:
     return parse_xml(archive.read(name))
 
 
-class _PackageMetadata:
-    """What the package file says of the book, in the names of Dublin Core."""
-
-    def __init__(self, package: Any) -> None:
-        self._package = package
-
-    def all(self, name: str) -> list[str]:
-        found = self._package.xpath("//*[local-name() = 'metadata']//*[local-name() = $name]", name=name)
-        return [text for node in found if (text := tidy(" ".join("".join(node.itertext()).split())))]
+def _said(package: Any, name: str) -> list[str]:
+    found = package.xpath("//*[local-name() = 'metadata']//*[local-name() = $name]", name=name)
+    return [text for node in found if (text := tidy(" ".join("".join(node.itertext()).split())))]

@@ -106,11 +106,10 @@ def _draft(mail: _Mail) -> DocumentDraft:
         outline.begin(subject, 1)
     if heads := [f"{name}: {' '.join(value.split())}" for name, value in mail.heads.items()]:
         outline.add("\n".join(heads))
-    count = 0
-    for text in _body(mail):
+    texts = list(_body(mail))
+    for text in texts:
         outline.add(text)
-        count += 1
-    if not count and not subject:
+    if not texts and not subject:
         raise UnusablePage("no text in the mail")
     senders = getaddresses([mail.heads.get("From", "")])
     facts = {"date_source": "file" if mail.sent else "none", "attachments": ", ".join(mail.attachments)}

@@ -17,6 +17,7 @@ from rag_assay.assets.cleaning.tree import parse_xml
 from rag_assay.assets.cleaning.unicode import tidy
 from rag_assay.assets.cleaning.written_dates import written_date
 from rag_assay.warehouse.extras import require
+from rag_assay.warehouse.iso_dates import texts_in
 from rag_assay.warehouse.office_packages import KINDS, as_plain, load_workbook, why_not
 
 _HEAD = 300  # characters in which the date of a document stands, if it is its own
@@ -53,9 +54,7 @@ def with_facts(outline: OutlineBuilder, properties: Any, first: str | None, **me
         authors=names_in(
             tidy(str(getattr(properties, "author", None) or getattr(properties, "creator", None) or ""))
         ),
-        keywords=tuple(
-            word.strip() for word in re.split("[,;]", str(properties.keywords or "")) if word.strip()
-        ),
+        keywords=tuple(texts_in(re.split("[,;]", str(properties.keywords or "")))),
         sections=tuple(outline.sections),
         metadata={name: value for name, value in known.items() if value is not None},
         repaired=True,
@@ -179,8 +178,7 @@ def clean_docx(body: bytes) -> DocumentDraft:
         for note in block.notes:
             if text := notes.get(note, ""):
                 outline.add(text)
-    first = title or (outline.sections[0]["heading"] if outline.sections else None)
-    return with_facts(outline, document.core_properties, first)
+    return with_facts(outline, document.core_properties, title or outline.first_heading)
 
 
 def _level(block: Block, levels: Mapping[str, int]) -> int | None:
@@ -322,9 +320,8 @@ def _points(series: Any, *names: str) -> dict[int, str]:
         for point in node.iter(f"{_CHART}pt"):
             text = point.findtext(f"{_CHART}v") or ""
             number = re.fullmatch(r"-?\d+(?:\.\d+)?(?:E[+-]?\d+)?", text)
-            found.setdefault(int(point.get("idx", 0)), []).insert(
-                0, cell_text(float(text) if number else text)
-            )
+            shown = cell_text(float(text) if number else text)
+            found.setdefault(int(point.get("idx", 0)), []).insert(0, shown)
     return {place: " ".join(texts) for place, texts in sorted(found.items())}
 
 
@@ -352,8 +349,7 @@ def clean_xlsx(body: bytes) -> DocumentDraft:
         if lines:
             outline.begin(tidy(sheet.title) or "Sheet", 1)
             outline.add("\n".join(lines))
-    first = outline.sections[0]["heading"] if outline.sections else None
-    return with_facts(outline, values.properties, first, sheets=len(values.worksheets))
+    return with_facts(outline, values.properties, outline.first_heading, sheets=len(values.worksheets))
 
 
 def _lines(sheet: Any, source: Any, budget: CellLimit) -> Iterator[str]:

@@ -33,8 +33,7 @@ def clean_xls(body: bytes) -> DocumentDraft:
     except Exception as error:  # of damaged bytes, of any kind
         raise UnusablePage(f"XLS: {_why(error)}") from error
     nothing = SimpleNamespace(title="", author=book.user_name or "", keywords="", created=None, modified=None)
-    first = outline.sections[0]["heading"] if outline.sections else None
-    return with_facts(outline, nothing, first, sheets=book.nsheets)
+    return with_facts(outline, nothing, outline.first_heading, sheets=book.nsheets)
 
 
 def _why(error: Exception) -> str:
@@ -61,8 +60,6 @@ def _value(cell: Any, datemode: int) -> str:
             return cell_text(cell.value)
     if cell.ctype == xlrd.XL_CELL_BOOLEAN:
         return cell_text(bool(cell.value))
-    return (
-        xlrd.error_text_from_code.get(cell.value, "")
-        if cell.ctype == xlrd.XL_CELL_ERROR
-        else cell_text(cell.value)
-    )
+    if cell.ctype == xlrd.XL_CELL_ERROR:
+        return str(xlrd.error_text_from_code.get(cell.value, ""))
+    return cell_text(cell.value)

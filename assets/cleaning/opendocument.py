@@ -52,8 +52,7 @@ def clean_odt(body: bytes) -> DocumentDraft:
         else:
             open_levels = [*(above for above in open_levels if above < level), level]
             outline.begin(" ".join(text.split()), len(open_levels))
-    first = title or (outline.sections[0]["heading"] if outline.sections else None)
-    return with_facts(outline, properties, first)
+    return with_facts(outline, properties, title or outline.first_heading)
 
 
 def clean_ods(body: bytes) -> DocumentDraft:
@@ -65,8 +64,7 @@ def clean_ods(body: bytes) -> DocumentDraft:
         if lines := list(_rows(sheet, 0, budget)):
             outline.begin(tidy(sheet.get(f"{_TABLE}name") or "") or "Sheet", 1)
             outline.add("\n".join(lines))
-    first = outline.sections[0]["heading"] if outline.sections else None
-    return with_facts(outline, properties, first, sheets=len(sheets))
+    return with_facts(outline, properties, outline.first_heading, sheets=len(sheets))
 
 
 def clean_odp(body: bytes) -> DocumentDraft:

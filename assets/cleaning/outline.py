@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 GAP = "\n\n"
@@ -40,6 +41,11 @@ def sections_in(text: str, headings: Iterable[Heading]) -> tuple[dict[str, Any],
     return tuple(sections[:-1])  # the last one only ended the others
 
 
+def line_starts(text: str) -> list[int]:
+    """Return where each line begins, and where one after the last would."""
+    return [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
+
+
 @dataclass
 class OutlineBuilder:
     """A text that grows by paragraphs, separated by a blank line, and its open sections. `text[start:end]` of
@@ -72,6 +78,10 @@ class OutlineBuilder:
     @property
     def text(self) -> str:
         return GAP.join(self._parts)
+
+    @property
+    def first_heading(self) -> str | None:
+        return self.sections[0]["heading"] if self.sections else None
 
     @property
     def next(self) -> int:

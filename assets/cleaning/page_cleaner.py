@@ -37,7 +37,7 @@ from rag_assay.assets.cleaning.xml_files import clean_xml
 from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.extras import MissingPackageError
 from rag_assay.warehouse.identity import digest
-from rag_assay.warehouse.iso_dates import iso
+from rag_assay.warehouse.iso_dates import iso, texts_in
 from rag_assay.warehouse.office_packages import KINDS
 from rag_assay.warehouse.pages import PASSING, decode, media_type, read_body
 from rag_assay.warehouse.paths import Home
@@ -51,9 +51,9 @@ def clean_content(
     named = _named(root, selector)
     if not named:
         raise UnusablePage(f"`content` names nothing in this page: {selector!r}")
-    for element in named:
-        if not isinstance(element, str):
-            without_numbers(element)
+    elements = [element for element in named if not isinstance(element, str)]
+    for element in elements:
+        without_numbers(element)
     blocks = [block for element in named for block in _blocks(element)]
     if not blocks:
         raise UnusablePage(f"what `content` names in this page has no text: {selector!r}")
@@ -61,11 +61,8 @@ def clean_content(
     outline = OutlineBuilder.of(blocks)
     facts = page_facts(root, url)
     guessed = None if facts.published_at and facts.title else _guessed(html, url, fetched)
-    blocks_of_page = read_blocks(root)
-    published, source = find_date(
-        facts, blocks_of_page, guessed.date if guessed else None, url, html, fetched
-    )
-    elements = [element for element in named if not isinstance(element, str)]
+    guessed_date = guessed.date if guessed else None
+    published, source = find_date(facts, read_blocks(root), guessed_date, url, html, fetched)
     named_blocks = [block for element in elements for block in read_blocks(element)]
     comparison = PageComparison(root, named_blocks, outline.text, outline.sections)
     metadata = page_metadata(facts) | {
@@ -155,10 +152,7 @@ _FILES: dict[str, tuple[str, Callable[[bytes, str | None], DocumentDraft]]] = {
     "message/rfc822": ("EML", lambda body, _: clean_eml(body)),
     "text/csv": ("table", clean_table),
     "text/tab-separated-values": ("table", clean_table),
-    "text/x-python": ("source code", clean_source),
-    "text/x-source": ("source code", clean_source),
-    "text/x-toml": ("source code", clean_source),
-    "text/x-yaml": ("source code", clean_source),
+    **{f"text/x-{kind}": ("source code", clean_source) for kind in ("python", "source", "toml", "yaml")},
     **dict.fromkeys(("application/x-subrip", "text/vtt"), ("subtitles", clean_subtitles)),
     **dict.fromkeys(
         ("application/xml", "text/xml", "application/rss+xml", "application/atom+xml"), ("XML", clean_xml)
@@ -183,9 +177,7 @@ def page_key(
     links: bool = False,
     ocr: str | None = None,
 ) -> str:
-    """Digest everything that a page's document depends on: what was fetched (not when), and how it is
-    cleaned.
-    """
+    """Digest what a page's document depends on: what was fetched (not when), and how it is cleaned."""
     fetched = [page[name] for name in ("url", "content_type", "sha256", "fields")]
     further = [*([date_by] if date_by else []), *(["links"] if links else [])]
     further += [f"ocr {ocr}"] if ocr and media_type(page["content_type"]) == _PDF else []
@@ -265,7 +257,7 @@ def _document(
     }
     source_title = fields.get("title") or fields.get("headline")
     source_authors, page_authors = (
-        _strings(fields.get("authors") or fields.get("author")),
+        texts_in(fields.get("authors") or fields.get("author")),
         list(draft.authors),
     )
     knows_more = not fields.keys().isdisjoint({"id", "celex"})
@@ -311,7 +303,8 @@ def _published_at(
         return page_date, page_source
     if source_date:
         is_same = page_date is not None and str(source_date)[:10] == page_date[:10] and page_source != "none"
-        return source_date, page_source if is_same else _source_of_field(page)
+        of_field = "file" if media_type(page["content_type"]) == _PASSAGE else "meta"
+        return source_date, page_source if is_same else of_field
     if page_date:
         return page_date, page_source
     version = _VERSION.search(f"{fields.get('celex') or ''} {unquote(page['url'])}")
@@ -319,16 +312,8 @@ def _published_at(
     return (day, "celex") if day else (None, "none")
 
 
-def _source_of_field(page: dict[str, Any]) -> str:
-    return "file" if media_type(page["content_type"]) == _PASSAGE else "meta"
-
-
 def draft_of(page: Mapping[str, Any], body: bytes, ocr: str | None = None) -> DocumentDraft:
-    """Clean the body of a page (`schemas.PAGES`) by its media type; ``ocr``: languages of scans.
-
-    Raises:
-        UnusablePage: it gives no document.
-    """
+    """Clean a page's body (`schemas.PAGES`); ``ocr``: languages of scans. Raises UnusablePage."""
     kind = media_type(page["content_type"])
     if kind == _PASSAGE:
         return clean_beir(body)
@@ -363,11 +348,9 @@ def _caught(kind: str, page: Mapping[str, Any], clean: Callable[[], DocumentDraf
 
 
 def _why_broken(kind: str, error: Exception) -> str:
-    from lxml.etree import ParseError
-
     if kind in _PACKAGES:
         for kinds, words in _BROKEN:
-            if isinstance(error, ParseError if kinds is SyntaxError else kinds):
+            if isinstance(error, kinds):
                 return f"damaged {kind} file: {words}"
     return f"the {kind} cannot be parsed"
 
@@ -381,12 +364,4 @@ _BROKEN: tuple[tuple[type[Exception], str], ...] = (
 
 
 def _keywords(fields: dict[str, Any]) -> list[str]:
-    return [word for name in ("news_keywords", "keywords", "tags") for word in _strings(fields.get(name))]
-
-
-def _strings(value: object) -> list[str]:
-    if isinstance(value, list):
-        return [text for item in value for text in _strings(item)]
-    if isinstance(value, dict):
-        return [str(value["name"])] if value.get("name") else []
-    return [value.strip()] if isinstance(value, str) and value.strip() else []
+    return [word for name in ("news_keywords", "keywords", "tags") for word in texts_in(fields.get(name))]

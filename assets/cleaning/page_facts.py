@@ -26,11 +26,6 @@ class Titles(NamedTuple):
     window: str | None  # the title element
     alternative: str | None
 
-    def all(self) -> list[str]:
-        return [
-            text for text in (self.headline, self.shared, self.heading, self.window, self.alternative) if text
-        ]
-
     def chosen(self) -> str | None:
         """Choose among the titles: JSON-LD's headline, but OpenGraph's if it is that without a kicker or with
         better typography, and another on which heading, window and OpenGraph agree if there is no alternative
@@ -138,11 +133,8 @@ _BYLINE = (
     f" or contains({_LOWER}, 'autor') or contains({_LOWER}, 'byline')]]{_MAIN}"
 )
 _VALUES = etree.XPath("//@rel | //@itemprop | //@class", smart_strings=False)
-_MARKS = (
-    "author",
-    "autor",
-    "byline",
-)  # in one of these for each element of `_BYLINE`, which takes ten times as long
+# One of them is in a value for each element of `_BYLINE`, which takes ten times as long.
+_MARKS = ("author", "autor", "byline")
 _OF_THE_TEXT = etree.XPath(f"boolean(self::*[not(ancestor::a)]{_MAIN})")
 _LONGEST = 120  # characters of a byline
 _MOST = 8  # elements in it
@@ -260,6 +252,7 @@ def _distinct_names(names: Iterable[str]) -> tuple[str, ...]:
 _ARTICLE = re.compile(r"(?:\w*Article|BlogPosting|LiveBlogPosting|SocialMediaPosting|Report)")
 _SITE = 40  # characters that the name of a site has at most; some pages write their title in its place
 _DAY = re.compile(r"\d{1,2}\.\s?\d{1,2}\.\s?\d{4}")
+_DESCRIPTIONS = ("og:description", "description", "twitter:description")
 _PUBLISHED = (
     "article:published_time", "date", "datepublished", "dc.date", "dc.date.issued", "sailthru.date",
     "parsely-pub-date",
@@ -299,7 +292,7 @@ def page_facts(root: Element, url: str = "") -> PageFacts:
         root,
         _text(article.get("headline")),
         _text(article.get("alternativeHeadline")),
-        _first(tags, "og:title", "twitter:title"),
+        first_tag(tags, "og:title", "twitter:title"),
         sites,
     )
     news = _split(tags.get("news_keywords", []))
@@ -309,10 +302,12 @@ def page_facts(root: Element, url: str = "") -> PageFacts:
         (first_iso(*_ends_of_titles(root, tags)), "meta"),
     )
     published, source = next(((day, source) for day, source in candidates if day), (None, None))
+    described = _text(article.get("description"))
+    descriptions = [*([described] if described else []), *_all(tags, *_DESCRIPTIONS)]
     return PageFacts(
         title=titles.chosen(),
         headline=_text(article.get("headline")),
-        headings=frozenset(plain(text) for text in titles.all()),
+        headings=frozenset(plain(text) for text in titles if text),
         published_at=published,
         date_source=source,
         modified_at=first_iso(
@@ -325,19 +320,10 @@ def page_facts(root: Element, url: str = "") -> PageFacts:
         or _keywords(article.get("keywords"))
         or _split(tags.get("keywords", []))
         or _distinct(tags.get("article:tag", [])),
-        description=_text(article.get("description"))
-        or _first(tags, "og:description", "description", "twitter:description"),
-        descriptions=_distinct(
-            filter(
-                None,
-                (
-                    _text(article.get("description")),
-                    *_all(tags, "og:description", "description", "twitter:description"),
-                ),
-            )
-        ),
-        section=_text(article.get("articleSection")) or _first(tags, "article:section"),
-        sitename=_first(tags, "og:site_name"),
+        description=next(iter(descriptions), None),
+        descriptions=_distinct(descriptions),
+        section=_text(article.get("articleSection")) or first_tag(tags, "article:section"),
+        sitename=first_tag(tags, "og:site_name"),
         language=_language(root, article, tags),
     )
 
@@ -366,7 +352,7 @@ def _text(value: Any) -> str | None:
 # ------------------------------------------------------------------------------------------- meta tags
 
 
-def _first(tags: dict[str, list[str]], *names: str) -> str | None:
+def first_tag(tags: dict[str, list[str]], *names: str) -> str | None:
     return next((tags[name][0] for name in names if name in tags), None)
 
 
@@ -375,7 +361,11 @@ def _all(tags: dict[str, list[str]], *names: str) -> list[str]:
 
 
 def _language(root: Element, article: Node, tags: dict[str, list[str]]) -> str | None:
-    for text in (root.get("lang"), _text(article.get("inLanguage")), _first(tags, "og:locale", "language")):
+    for text in (
+        root.get("lang"),
+        _text(article.get("inLanguage")),
+        first_tag(tags, "og:locale", "language"),
+    ):
         if text and re.match(r"[A-Za-z]{2}(?:[-_]|$)", text):
             return text[:2].lower()
     return None
@@ -388,7 +378,7 @@ def _sites(root: Element, nodes: list[Node], tags: dict[str, list[str]], url: st
     publishers = (strings(node.get("publisher")) for node in nodes)
     named = (strings(node.get("name")) for node in nodes if "WebSite" in strings(node.get("@type")))
     canonical = root.xpath("string(//link[@rel='canonical']/@href)")
-    hosts = [_host(address) for address in (url, canonical, _first(tags, "og:url") or "")]
+    hosts = [_host(address) for address in (url, canonical, first_tag(tags, "og:url") or "")]
     site_tags = _all(tags, "og:site_name", "application-name", "apple-mobile-web-app-title", "twitter:site")
     return _distinct(
         [

@@ -8,30 +8,18 @@ import warnings
 from collections.abc import Iterator
 
 from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage, decode_text
-from rag_assay.assets.cleaning.outline import Heading, sections_in
+from rag_assay.assets.cleaning.outline import Heading, line_starts, sections_in
 from rag_assay.assets.cleaning.unicode import repair_encoding, tidy
 
 _TITLE = 300  # characters
 _MOST = 2_000_000  # characters that are parsed; a longer file has no sections
 _TAB = 4  # columns
 _WORDS = (
-    *("export", "default", "public", "private", "protected", "internal", "static", "final", "abstract"),
-    *(
-        "async",
-        "inline",
-        "virtual",
-        "override",
-        "sealed",
-        "partial",
-        "unsafe",
-        "extern",
-        "open",
-        "data",
-        "pub",
-    ),
+    "export|default|public|private|protected|internal|static|final|abstract|async|inline|virtual|override|"
+    "sealed|partial|unsafe|extern|open|data|pub"
 )
 _NAMED = re.compile(
-    rf"(?P<indent>[ \t]*)(?:(?:{'|'.join(_WORDS)})(?:\([\w:]+\))?[ \t]+)*"
+    rf"(?P<indent>[ \t]*)(?:(?:{_WORDS})(?:\([\w:]+\))?[ \t]+)*"
     r"(?:(?P<kind>class|interface|struct|enum|trait|impl|mod|module|namespace|object|record|protocol|union|"
     r"function\*?|fn|func|fun|def|sub|macro_rules!|defmodule|defp?)(?:[ \t]*\([^()]{0,200}\))?"
     r"(?:<[^<>]{0,200}>)?[ \t]+(?P<name>[\w$.:*~<>&', ]{1,200}?)(?=[ \t]*(?:[({;:=]|where\b|extends\b|"
@@ -94,7 +82,7 @@ def _python(text: str) -> Iterator[Heading]:
             tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
-    starts = _starts(text)
+    starts = line_starts(text)
     waiting: list[tuple[ast.AST, int]] = [(tree, 1)]
     found: list[Heading] = []
     while waiting:
@@ -108,13 +96,6 @@ def _python(text: str) -> Iterator[Heading]:
             elif not isinstance(child, ast.expr):
                 waiting.append((child, level))
     yield from sorted(found, key=lambda heading: heading.start)
-
-
-def _starts(text: str) -> list[int]:
-    starts = [0]
-    for line in text.split("\n"):
-        starts.append(starts[-1] + len(line) + 1)
-    return starts
 
 
 def _by_lines(text: str) -> Iterator[Heading]:

@@ -9,10 +9,10 @@ from datetime import date
 from typing import Any
 
 from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage, decode_text
-from rag_assay.assets.cleaning.outline import Heading, sections_in
+from rag_assay.assets.cleaning.outline import Heading, line_starts, sections_in
 from rag_assay.assets.cleaning.titles import names_in
 from rag_assay.assets.cleaning.unicode import repair_encoding, tidy
-from rag_assay.warehouse.iso_dates import iso
+from rag_assay.warehouse.iso_dates import iso, texts_in
 
 
 def clean_text(body: bytes, content_type: str | None) -> DocumentDraft:
@@ -89,7 +89,7 @@ def _parted(whole: str) -> tuple[dict[str, Any], str]:
 
 
 def _strings(value: object) -> list[str]:
-    items = value if isinstance(value, list) else [value]
+    items = value if isinstance(value, list) else [value]  # no deeper: aliases may stand in aliases
     named = [item.get("name") if isinstance(item, dict) else item for item in items]
     return [item.strip() for item in named if isinstance(item, str) and item.strip()]
 
@@ -172,11 +172,7 @@ def clean_rst(body: bytes, content_type: str | None) -> DocumentDraft:
         published_at=published,
         language=fields.get("lang", fields.get("language", ""))[:2].lower() or None,
         authors=names_in(fields.get("authors", fields.get("author", ""))),
-        keywords=tuple(
-            word.strip()
-            for word in re.split("[,;]", fields.get("tags", fields.get("keywords", "")))
-            if word.strip()
-        ),
+        keywords=tuple(texts_in(re.split("[,;]", fields.get("tags", fields.get("keywords", ""))))),
         sections=sections_in(text, headings),
         metadata={"date_source": "file"} if published else {},
         repaired=True,
@@ -194,10 +190,7 @@ def _fields(text: str) -> dict[str, str]:
 
 
 def _headings(text: str) -> Iterator[Heading]:
-    lines = text.split("\n")
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line) + 1)
+    lines, starts = text.split("\n"), line_starts(text)
     styles: list[tuple[str, bool]] = []
     taken = -1  # the last line that belongs to a heading
     for at in range(len(lines) - 1):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import date
 
 from rag_assay.assets.cleaning.blocks import PageBlock
-from rag_assay.warehouse.iso_dates import iso
+from rag_assay.warehouse.iso_dates import iso, iso_day
 
 _WRITTEN = re.compile(
     r"\b(?P<day>\d{1,2})(?:\.|st|nd|rd|th|er|º)?\s+(?:de\s+)?(?P<month>[^\W\d_]{3,10})\.?,?\s+(?:de\s+)?"
@@ -50,10 +49,7 @@ def written_date(text: str) -> str | None:
     >>> written_date("Richtlinie 2009/73/EG vom 13. Juli 2009"), written_date("of 1 April 2004")
     ('2009-07-13', '2004-04-01')
     """
-    for found in _WRITTEN.finditer(text):
-        if day := _read(found):
-            return day
-    return None
+    return next(filter(None, map(_read, _WRITTEN.finditer(text))), None)
 
 
 def _read(found: re.Match[str]) -> str | None:
@@ -84,15 +80,3 @@ def shown_date(blocks: Sequence[PageBlock]) -> str | None:
         if day := next(filter(None, days), None):
             return day
     return None
-
-
-def iso_day(year: str, month: int | str, day: str) -> str | None:
-    """Return a day in ISO 8601; None where no calendar has it.
-
-    >>> iso_day("2009", 7, "13"), iso_day("2009", "2", "30")
-    ('2009-07-13', None)
-    """
-    try:
-        return date(int(year), int(month), int(day)).isoformat()
-    except ValueError:
-        return None

@@ -10,9 +10,11 @@ from typing import Any
 from rag_assay.assets.cleaning.draft import DocumentDraft
 from rag_assay.assets.cleaning.eurlex.act_lines import classes_of, collapse_whitespace
 from rag_assay.assets.cleaning.eurlex.act_structure import Act
+from rag_assay.assets.cleaning.page_facts import first_tag
 from rag_assay.assets.cleaning.tree import Element
-from rag_assay.assets.cleaning.written_dates import iso_day, written_date
+from rag_assay.assets.cleaning.written_dates import written_date
 from rag_assay.warehouse.eurlex_notice import celex_in
+from rag_assay.warehouse.iso_dates import iso_day, texts_in
 
 _REFERENCE = re.compile(
     r"(?<!\w)0?(\d{4}[A-Z]{1,2}\d{4})\s*[—–-]+\s*([A-Z]{2})\s*[—–-]+\s*(\d{2})\.(\d{2})\.(\d{4})"
@@ -78,14 +80,13 @@ def draft_of(root: Element, named: dict[str, Element], url: str, act: Act) -> Do
         metadata["celex_reason"] = "neither URL, meta tags, head nor title give a CELEX number"
     if reason:
         metadata["date_reason"] = reason
-    listed = (word.strip() for text in tags.get("dc.subject", []) for word in text.split(","))
     return DocumentDraft(
         text=act.text,
         title=title,
         published_at=published,
         language=_language(root, journal, tags, reference, url, act),
         authors=_authors(title),
-        keywords=tuple(dict.fromkeys(word for word in listed if word)),
+        keywords=tuple(dict.fromkeys(texts_in([text.split(",") for text in tags.get("dc.subject", [])]))),
         sections=act.sections,
         metadata={**metadata, "structure": list(act.structure), **act.remarks},
         repaired=True,
@@ -103,10 +104,6 @@ def _meta(root: Element) -> dict[str, list[str]]:
         if name and content and not (tag.get("about") or "").startswith("/"):  # said of another act
             tags.setdefault(name.lower(), []).append(content)
     return tags
-
-
-def _first(tags: dict[str, list[str]], *names: str) -> str | None:
-    return next((tags[name][0] for name in names if name in tags), None)
 
 
 def _journal(root: Element) -> dict[str, str]:
@@ -127,12 +124,12 @@ def _text_of(root: Element, path: str) -> str | None:
 
 def _title(named: dict[str, Element], tags: dict[str, list[str]], act: Act) -> str | None:
     shown = (
-        _first(tags, "wt.z_doctitle"),
+        first_tag(tags, "wt.z_doctitle"),
         next((text for text in tags.get("dc.title", []) if not celex_in(text)), None),
         *(collapse_whitespace("".join(named[name].itertext())) for name in _SHOWN_TITLE if name in named),
-        _first(tags, "dc.description"),
+        first_tag(tags, "dc.description"),
         act.title,
-        _first(tags, "eli:title"),
+        first_tag(tags, "eli:title"),
     )
     for text in shown:
         if text and len(text) > 12:
@@ -149,7 +146,7 @@ def _celex(
     head: str,
 ) -> tuple[str | None, str | None]:
     named = " ".join(
-        _first(tags, name) or "" for name in ("wt.z_docid", "eli:id_local", "dc.identifier", "dc.title")
+        first_tag(tags, name) or "" for name in ("wt.z_docid", "eli:id_local", "dc.identifier", "dc.title")
     )
     consolidated = f"0{reference[1]}-{reference[5]}{reference[4]}{reference[3]}" if reference else None
     sources = (
@@ -236,7 +233,7 @@ def _version(celex: str | None, reference: re.Match[str] | None) -> str | None:
 def _document_date(
     tags: dict[str, list[str]], shown: str, title: str | None
 ) -> tuple[str | None, str, str | None]:
-    if day := _iso(_first(tags, "eli:date_document", "wt.z_docdate", "dc.date")):
+    if day := _iso(first_tag(tags, "eli:date_document", "wt.z_docdate", "dc.date")):
         return day, "meta", None
     if day := written_date(shown[:600]) or written_date((title or "")[:600]) or _iso(shown[:600]):
         return day, "text", None
@@ -252,9 +249,9 @@ def _published(
 ) -> tuple[str | None, str]:
     candidates = (
         (version, "version"),
-        (_iso(_first(tags, "eli:date_publication")), "meta"),
+        (_iso(first_tag(tags, "eli:date_publication")), "meta"),
         (_iso(journal.get("hd-date")), "journal"),
-        (_iso(_first(tags, "dc.source")), "journal"),
+        (_iso(first_tag(tags, "dc.source")), "journal"),
     )
     return next(((day, where) for day, where in candidates if day), (document, source))
 
@@ -272,7 +269,7 @@ def _language(
 ) -> str | None:
     in_url = re.search(r"/legal-content/([A-Z]{2})/", url)
     shown = (
-        _first(tags, "dc.language"),
+        first_tag(tags, "dc.language"),
         journal.get("hd-lg"),
         reference[2] if reference else None,
         in_url[1] if in_url else None,
