@@ -21,15 +21,13 @@ def why_not(body: bytes, *, scans: bool = False) -> str | None:
         if getattr(error, "err_code", None) == _PASSWORD or "password" in str(error).lower():
             return "encrypted: it asks for a password"
         return "damaged: it cannot be opened" if _has_end(body) else "truncated: the file ends early"
-    try:
+    with contextlib.closing(document):
         if not _has_end(body):  # PDFium repairs such files, without the pages that are missing
             return "truncated: the file ends early"
         if len(document) > MAX_PAGES:
             return f"more than {MAX_PAGES} pages: {len(document)}"
         reason = _without_text(document)
         return None if scans and reason == _SCANS else reason
-    finally:
-        document.close()
 
 
 def _has_end(body: bytes) -> bool:
@@ -42,14 +40,12 @@ def _without_text(document: Any) -> str | None:
 
     loaded = 0
     for number in range(len(document)):
-        with contextlib.suppress(pdfium.PdfiumError):  # one broken page does not spoil the others
-            page = document[number]
-            text = page.get_textpage()
-            try:
-                if text.get_text_bounded().strip():
-                    return None
-                loaded += 1
-            finally:
-                text.close()
-                page.close()
+        with (
+            contextlib.suppress(pdfium.PdfiumError),  # one broken page does not spoil the others
+            contextlib.closing(document[number]) as page,
+            contextlib.closing(page.get_textpage()) as text,
+        ):
+            if text.get_text_bounded().strip():
+                return None
+            loaded += 1
     return _SCANS if loaded else "damaged: none of its pages can be read"

@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -46,10 +47,7 @@ class GlyphRun:
 
 
 class PageText(NamedTuple):
-    """The pieces of one page in the order of the file, and the page's lower and upper edge.
-
-    unread: why OCR could not read it
-    """
+    """A page's pieces in the order of the file, and its edges; ``unread``: why OCR could not read it."""
 
     pieces: list[GlyphRun]
     bottom: float
@@ -79,8 +77,7 @@ def read_pdf(body: bytes, begin_scan: Callable[[Any, int, int], Future[PageText]
     """
     import pypdfium2 as pdfium
 
-    document = pdfium.PdfDocument(body)
-    try:
+    with closing(pdfium.PdfDocument(body)) as document:
         pages, left, begun = [], MAX_CHARACTERS, dict[int, Future[PageText]]()
         for number in range(len(document)):
             try:
@@ -92,8 +89,6 @@ def read_pdf(body: bytes, begin_scan: Callable[[Any, int, int], Future[PageText]
             pages.append(page)
             left -= count
         facts = document.get_metadata_dict()
-    finally:
-        document.close()
     recognized = []
     for number, reading in begun.items():
         read = reading.result()
@@ -115,19 +110,12 @@ def read_pdf(body: bytes, begin_scan: Callable[[Any, int, int], Future[PageText]
 
 
 def _page(document: Any, number: int, left: int) -> tuple[PageText, int]:
-    page = document[number]
-    try:
-        text = page.get_textpage()
-        try:
-            count = text.count_chars()
-            if count > left:
-                raise UnusablePage(f"PDF: more than {MAX_CHARACTERS} characters")
-            found = _Reader(text, page.get_bbox()).read(count)
-            return found._replace(is_scan=_is_scan(page, found)), count
-        finally:
-            text.close()
-    finally:
-        page.close()
+    with closing(document[number]) as page, closing(page.get_textpage()) as text:
+        count = text.count_chars()
+        if count > left:
+            raise UnusablePage(f"PDF: more than {MAX_CHARACTERS} characters")
+        found = _Reader(text, page.get_bbox()).read(count)
+        return found._replace(is_scan=_is_scan(page, found)), count
 
 
 def _is_scan(page: Any, found: PageText) -> bool:
@@ -209,7 +197,7 @@ class _Reader:
         leftward = _LEFTWARD.match(letter) is not None
         goes_on = (
             last is not None
-            and (last.size, last.weight, last.turned) == (style.size, style.weight, style.turned)
+            and (last.size, last.weight, last.turned) == style
             and abs(line - last.y) < 0.2 * style.size
             and last.leftward == leftward
             and (
@@ -225,10 +213,7 @@ class _Reader:
             last.x0, last.x1 = min(last.x0, start) if leftward else last.x0, max(last.x1, end)
         else:
             self._end()
-            edge = max(start, end)
-            self.pieces.append(
-                GlyphRun("", start, edge, line, style.size, style.weight, style.turned, leftward)
-            )
+            self.pieces.append(GlyphRun("", start, max(start, end), line, *style, leftward))
         self._letters.append((start, letter))
         self._spaced = False
 
