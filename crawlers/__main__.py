@@ -37,12 +37,9 @@ def main(arguments: list[str] | None = None) -> int:
 def _ended(work: Callable[[], None], tell: Callable[[str], None]) -> int:
     try:
         work()
-    except InputError as error:
-        tell(str(error))
-        return WRONG_INPUT
     except AssayError as error:
         tell(str(error))
-        return FAILED
+        return WRONG_INPUT if isinstance(error, InputError) else FAILED
     except OSError as error:  # a disk that is full, a folder that cannot be written to
         where = f"{error.filename}: " if error.filename else ""
         tell(f"{where}{error.strerror or error} ({type(error).__name__})")

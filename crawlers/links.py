@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import mimetypes
 import re
 from collections.abc import Callable
@@ -120,7 +121,7 @@ def listed_in(text: str) -> list[ListedAddress] | None:
         for url in map(str.strip, _addresses(entry.root, form))
         if url
     ]
-    return sorted(found, key=_newest_first)
+    return sorted(found, key=lambda one: -one.date.timestamp() if one.date else math.inf)
 
 
 def looks_listed(body: bytes) -> bool:
@@ -137,17 +138,11 @@ def listed_lines(text: str) -> list[str]:
     return lines if all(re.fullmatch(r"https?://\S+", line) for line in lines) else []
 
 
-def _newest_first(one: ListedAddress) -> float:
-    return -one.date.timestamp() if one.date else float("inf")
-
-
 def _addresses(entry: Any, form: str) -> list[str]:
     if form in {"urlset", "sitemapindex"}:
         return _texts(entry, ("loc",))
     if form == "feed":
-        links = (
-            child for child in entry if child.tag == "link" and child.get("rel", "alternate") == "alternate"
-        )
+        links = (one for one in entry if one.tag == "link" and one.get("rel", "alternate") == "alternate")
         return [link.get("href", "") for link in links]
     permanent = (one for one in entry if one.tag == "guid" and one.get("isPermaLink") != "false")
     return _texts(entry, ("link",)) or [guid.text or "" for guid in permanent]
@@ -159,13 +154,12 @@ def _texts(entry: Any, names: tuple[str, ...]) -> list[str]:
 
 def _date(entry: Any) -> datetime | None:
     news = (text for child in entry if child.tag == "news" for text in _texts(child, _DATES))
-    for text in (*_texts(entry, _DATES), *news, *_texts(entry, _CHANGES)):
-        if date := _time(text.strip()):
-            return date
-    return None
+    texts = (*_texts(entry, _DATES), *news, *_texts(entry, _CHANGES))
+    return next(filter(None, map(_time, texts)), None)
 
 
 def _time(text: str) -> datetime | None:
+    text = text.strip()
     written = iso(text)
     try:
         date = datetime.fromisoformat(written) if written else parsedate_to_datetime(text)

@@ -49,18 +49,13 @@ def meta(page: Selector, *names: str) -> list[str]:
 
 
 def first(*candidates: Any) -> str | None:
-    for candidate in candidates:
-        for text in strings(candidate):
-            if collapse_whitespace(text):
-                return collapse_whitespace(text)
-    return None
+    texts = (collapse_whitespace(text) for candidate in candidates for text in strings(candidate))
+    return next(filter(None, texts), None)
 
 
 def names(*values: Any) -> list[str]:
-    for value in values:
-        if found := distinct(text for text in strings(value) if "://" not in text):
-            return found
-    return []
+    found = (distinct(text for text in strings(value) if "://" not in text) for value in values)
+    return next(filter(None, found), [])
 
 
 def listed(*values: Any) -> list[str]:

@@ -278,7 +278,8 @@ class PageStore:
     ) -> None:
         if error is not None and not self._journal.closed:
             self._merge()
-            self._record(self._interrupted(error))
+            outcome = STOPPED if isinstance(error, KeyboardInterrupt) else f"error: {type(error).__name__}"
+            self._record(self._row_of(outcome, None, None))
         self.close()
 
     def merge_journal(self) -> int:
@@ -395,11 +396,6 @@ class PageStore:
         self._record(row)  # before the journal goes, the only other trace of this crawl
         self.close()
         return {**row, "followed": followed, "unmet": unmet}
-
-    def _interrupted(self, error: BaseException) -> Row:
-        return self._row_of(
-            STOPPED if isinstance(error, KeyboardInterrupt) else f"error: {type(error).__name__}", None, None
-        )
 
     def _row_of(self, outcome: str, requests: int | None, size: int | None) -> Row:
         reasons = Counter(one.reason for one in self._added.values() if one.reason)

@@ -11,9 +11,8 @@ from parsel import Selector
 from rag_assay.crawlers.markup import VISIBLE
 
 NEARLY = 0.9  # share of the word triples that two pages have in common
-MOST_NEW = (
-    10  # word triples that only the later page has: under large menus, pages of products are nearly alike
-)
+# Word triples that only the later page has: under large menus, pages of products are nearly alike.
+MOST_NEW = 10
 _WORDS = 2000  # words of a page that are compared
 # Months and days of the week.
 _NAMES = frozenset(

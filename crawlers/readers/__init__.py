@@ -22,9 +22,7 @@ def pages_of(source: Source) -> Iterator[Page]:
 
 @dataclass
 class Reading:
-    """Reads one source as far as its limits allow: pages and bytes so far, and which limit cut the rest off,
-    as in `limit: 500 pages`.
-    """
+    """Reads a source as far as its limits allow; ``limit``: which cut it off, as in `limit: 500 pages`."""
 
     source: Source
     number: int = 0

@@ -89,9 +89,8 @@ def _bring(objects: RemoteStore, folder: Path, most: int) -> list[Page] | None:
 
 
 def _is_hidden(path: str) -> bool:
-    return path.endswith("/") or any(
-        part.startswith(".") for part in path.split("/") if part not in {"..", "."}
-    )
+    parts = (part for part in path.split("/") if part not in {"..", "."})
+    return path.endswith("/") or any(part.startswith(".") for part in parts)
 
 
 def _why_not(one: ObjectInfo, most: int | None) -> str | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.locks import locked
 from rag_assay.warehouse.paths import home
 
 
@@ -15,7 +15,5 @@ from rag_assay.warehouse.paths import home
 def copy_of(what: str) -> Iterator[Path]:
     """Lock the folder of a copy for one process. It may be deleted whenever it is not locked."""
     folder = home().root / "copies" / digest(what)[:32]
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(folder / "lock"):
         yield folder

@@ -82,11 +82,10 @@ def rows_of(file: str, path: Path, source: Source, passages: Passages) -> Iterat
     for name, rows in _tables(file, path, source):
         try:
             for number, row in enumerate(rows, start=1):
-                yield (
-                    passages.broken(name, number, str(row))
-                    if isinstance(row, csv.Error)
-                    else passages.page(name, number, row)
-                )
+                if isinstance(row, csv.Error):
+                    yield passages.broken(name, number, str(row))
+                else:
+                    yield passages.page(name, number, row)
         except _NoColumnError as error:
             yield failed_page(name, str(error))
         except UNREADABLE as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, get_origin
 from urllib.parse import urldefrag, urlsplit
 
 import scrapy
@@ -253,9 +253,7 @@ def _value(name: str, text: str) -> Any:
         raise InputError(f"-a {name}: {_ELSEWHERE[name]}")
     if name in _BY_COMMA:
         return [part.strip() for part in text.split(",") if part.strip()]
-    is_list = name in Source.model_fields and tuple in {
-        getattr(Source.model_fields[name].annotation, "__origin__", None)
-    }
+    is_list = name in Source.model_fields and get_origin(Source.model_fields[name].annotation) is tuple
     if is_list and not text.startswith("["):
         return [text]
     try:
@@ -283,11 +281,8 @@ def reason_of(error: BaseException, page_bytes: int) -> str:
         return f"status {error.response.status}"
     if isinstance(error, IgnoreRequest):
         message = str(error)
-        return (
-            too_large(page_bytes, unpacked=True)
-            if "DOWNLOAD_MAXSIZE" in message
-            else _REFUSALS.get(message, message)
-        )
+        is_large = "DOWNLOAD_MAXSIZE" in message
+        return too_large(page_bytes, unpacked=True) if is_large else _REFUSALS.get(message, message)
     if isinstance(error, DownloadCancelledError):
         return too_large(page_bytes)
     known = (reason for kind, reason in _REASONS if isinstance(error, kind))

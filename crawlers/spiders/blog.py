@@ -38,9 +38,7 @@ class BlogSpider(NewsSpider):
                 text_of(page.css("article h1, h1")),
                 text_of(page.css("title")),
             ),
-            description=first(
-                article.get("description"), meta(page, "og:description"), meta(page, "description")
-            ),
+            description=first(article.get("description"), meta(page, "og:description", "description")),
             tags=distinct(tags or [text_of(link) for link in page.xpath(_TAGS)]),
             authors=authors(page, article),
             published_at=first_iso(

@@ -78,9 +78,7 @@ class NewsSpider(SiteSpider):
         return False
 
     def fields(self, page: Selector, article: Node) -> dict[str, Any]:
-        description = first(
-            article.get("description"), meta(page, "og:description"), meta(page, "description")
-        )
+        description = first(article.get("description"), meta(page, "og:description", "description"))
         teaser = next((text for text in map(text_of, page.xpath(_TEASER)) if len(text) >= 20), None)
         headline = first(article.get("headline"), meta(page, "og:title"), text_of(page.css("h1")))
         return present(
