@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from rag_assay.warehouse.errors import InputError
 
 STATE, SPLITS = "state.json", "dataset_dict.json"
+BATCH = 256  # rows that are read at once
 
 
 def arrow_files(path: Path) -> list[Path]:
@@ -38,44 +40,30 @@ def is_of_dataset(path: Path) -> bool:
     return not (path.parent / STATE).is_file() or path in arrow_files(path.parent)
 
 
-def arrow_rows(path: Path, columns: list[str] | None = None, batch: int = 256) -> Iterator[dict[str, Any]]:
+def arrow_rows(path: Path, columns: list[str] | None = None) -> Iterator[dict[str, Any]]:
     """Rows of a memory-mapped file; columns: default: all. Raises InputError: no Arrow file."""
-    import pyarrow as pa
-
-    try:
-        with pa.memory_map(str(path)) as file:
-            for one in _batches(file):
-                kept = one if columns is None else one.select([c for c in columns if c in one.schema.names])
-                for at in range(0, kept.num_rows, batch):
-                    yield from kept.slice(at, batch).to_pylist()
-    except (pa.ArrowException, OSError) as error:
-        first = str(error).partition("\n")[0]
-        raise InputError(f"{path}: not an Arrow file that can be read ({first})") from error
+    with _opened(path) as file:
+        in_stream = not hasattr(file, "num_record_batches")
+        for one in file if in_stream else map(file.get_batch, range(file.num_record_batches)):
+            kept = one if columns is None else one.select([c for c in columns if c in one.schema.names])
+            for at in range(0, kept.num_rows, BATCH):
+                yield from kept.slice(at, BATCH).to_pylist()
 
 
 def arrow_columns(path: Path) -> list[str]:
+    with _opened(path) as file:
+        return list(file.schema.names)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
     import pyarrow as pa
 
     try:
         with pa.memory_map(str(path)) as file:
-            return list(_opened(file).schema.names)
+            is_file = file.read(6) == b"ARROW1"  # else a stream, as `save_to_disk` writes
+            file.seek(0)
+            yield pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)
     except (pa.ArrowException, OSError) as error:
         first = str(error).partition("\n")[0]
         raise InputError(f"{path}: not an Arrow file that can be read ({first})") from error
-
-
-def _opened(file: Any) -> Any:
-    import pyarrow as pa
-
-    is_file = file.read(6) == b"ARROW1"  # else a stream, as `save_to_disk` writes
-    file.seek(0)
-    return pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)
-
-
-def _batches(file: Any) -> Iterator[Any]:
-    opened = _opened(file)
-    if hasattr(opened, "num_record_batches"):
-        for number in range(opened.num_record_batches):
-            yield opened.get_batch(number)
-    else:
-        yield from opened

@@ -29,8 +29,6 @@ class Pieces:
         self._folder = folder / name
 
     def find(self, wanted: Mapping[str, str]) -> dict[str, pl.DataFrame]:
-        if not self._folder.is_dir():
-            return {}
         found = {name: self._read(identity) for name, identity in wanted.items()}
         return {name: rows for name, rows in found.items() if rows is not None}
 

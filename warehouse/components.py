@@ -78,7 +78,9 @@ class OneOf:
         kinds = self._named(written)
         named = [name for name in kinds if isinstance(written, dict) and written[name] is not None]
         if not isinstance(written, dict) or len(named) != 1 or len(kinds) != len(written):
-            raise self._refusal(written, kinds)
+            fields: dict[str, Any] = {name: (kind | None, None) for name, kind in kinds.items()}
+            create_model("Kinds", __config__=ConfigDict(extra="forbid"), **fields).model_validate(written)
+            raise ValueError(f"give exactly one of {', '.join(self.names)}")
         (name,) = named
         return validate_kind(name, kinds[name], written[name])
 
@@ -99,11 +101,6 @@ class OneOf:
             if name in registry:
                 return registry[name]
         return None
-
-    def _refusal(self, written: object, kinds: dict[str, type[Component]]) -> ValueError:
-        fields: dict[str, Any] = {name: (kind | None, None) for name, kind in kinds.items()}
-        create_model("Kinds", __config__=ConfigDict(extra="forbid"), **fields).model_validate(written)
-        return ValueError(f"give exactly one of {', '.join(self.names)}")
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_plain_validator_function(

@@ -160,9 +160,8 @@ log = logging.getLogger(__name__)
 class ConversationSync(Closeable):
     """A thread that writes what has changed in the files of conversations into the tables, soon after."""
 
-    def __init__(self, home: Home, soon: float = SOON) -> None:
+    def __init__(self, home: Home) -> None:
         self._home = home
-        self._soon = soon
         self._told = False
         self._changed = threading.Event()
         self._stopping = threading.Event()
@@ -181,7 +180,7 @@ class ConversationSync(Closeable):
         wait: float | None = None
         while not self._stopping.is_set():
             self._changed.wait(wait)
-            self._stopping.wait(self._soon)
+            self._stopping.wait(SOON)
             self._changed.clear()
             wait = None if self._written() else AGAIN
         if wait is not None or self._changed.is_set():

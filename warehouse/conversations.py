@@ -40,9 +40,7 @@ class ConversationRecord(_Stored):
 
 
 class Begun(ConversationRecord):
-    """A conversation begins. ``person``: who asks, as they called themselves; place demo: never asked by
-    anybody.
-    """
+    """A conversation begins. ``person``: who asks, by the name given; place demo: never asked by anybody."""
 
     kind: Literal["begun"] = "begun"
     person: Annotated[str, Field(max_length=200)] = ""

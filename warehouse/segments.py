@@ -16,8 +16,8 @@ import struct
 import time
 import uuid
 import zlib
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -222,19 +222,16 @@ def open_segment(path: Path, seed: int) -> VectorSegment:
         return VectorSegment(path, keys, tokens, width, seed)
 
 
-class _guarded:  # noqa: N801 -- used as a function is
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, FileNotFoundError) or getattr(error, "errno", None) == errno.ESTALE:
-            raise SegmentGoneError(self.path.name) from error
-        # What is wrong with the content has no number; a bad block of the disk is damage too.
-        if isinstance(error, ValueError) or getattr(error, "errno", None) == errno.EIO:
-            log.warning("%s is damaged and was moved aside (%s)", self.path, error)
+@contextmanager
+def _guarded(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        number = getattr(error, "errno", errno.EIO)  # what is wrong with the content has none
+        if number == errno.EIO:  # a bad block of the disk is damage too
+            log.warning("%s is damaged and was moved aside (%s)", path, error)
             with suppress(FileNotFoundError):  # another process has put it aside
-                self.path.rename(self.path.with_suffix(".damaged"))
-            raise SegmentGoneError(self.path.name) from error
+                path.rename(path.with_suffix(".damaged"))
+        elif number not in {errno.ENOENT, errno.ESTALE}:
+            raise
+        raise SegmentGoneError(path.name) from error

@@ -116,9 +116,7 @@ class PinnedArtifacts(StillArtifacts):
     def connect(self) -> Iterator[duckdb.DuckDBPyConnection]:
         with connect(self.home.database, notify=log.warning) as connection:
             if self.pins:
-                rows = [
-                    (s, key, identity) for s, named in self.pins.items() for key, identity in named.items()
-                ]
+                rows = [(stage, *pin) for stage, pins in self.pins.items() for pin in pins.items()]
                 # Views name `pointers` without a schema, and a temporary table of that name comes first.
                 connection.execute(
                     "CREATE TEMP TABLE pointers (stage VARCHAR, key VARCHAR, artifact_id VARCHAR)"

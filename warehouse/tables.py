@@ -110,9 +110,8 @@ def sync(
     ).fetchall()
     # An artifact that was built again may differ in what its data version leaves out, such as seconds.
     known = {identity: (version, created_at) for identity, version, created_at in rows}
-    pointing = dict(
-        connection.execute("SELECT key, artifact_id FROM pointers WHERE stage = ?", [stage]).fetchall()
-    )
+    pointers = connection.execute("SELECT key, artifact_id FROM pointers WHERE stage = ?", [stage])
+    pointing = dict(pointers.fetchall())
     current = {key: artifact for key in keys if (artifact := store.current(stage, key))}
     missing = {
         a.identity: a for a in current.values() if known.get(a.identity) != (a.data_version, a.created_at)
@@ -268,9 +267,7 @@ def _log_of(database: Path) -> Path:
     return database.with_name(database.name + ".wal")
 
 
-def use_database(
-    home: Home, use: Callable[[duckdb.DuckDBPyConnection], T], say: Say = lambda _sentence: None
-) -> T:
+def use_database(home: Home, use: Callable[[duckdb.DuckDBPyConnection], T], say: Say = lambda _: None) -> T:
     """A lost or damaged database is made again, before or while it is used."""
     try:
         return _used(home, use, say)

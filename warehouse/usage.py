@@ -99,9 +99,8 @@ def panel(
     sql = one.sql + (f" LIMIT {most:d}" if most is not None and one.is_list else "")
     used = set(re.findall(r"\$(\w+)", sql))
     in_time_zone(connection, wanted.time_zone)
-    found = connection.sql(
-        sql, params={name: value for name, value in asdict(wanted).items() if name in used}
-    )
+    parameters = {name: value for name, value in asdict(wanted).items() if name in used}
+    found = connection.sql(sql, params=parameters)
     rows = pl.DataFrame(found.to_arrow_table())
     times = [column for column, kind in rows.schema.items() if isinstance(kind, pl.Datetime)]
     return rows.with_columns(pl.col(column).dt.convert_time_zone(wanted.time_zone) for column in times)

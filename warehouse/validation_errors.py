@@ -84,9 +84,8 @@ def as_written(place: Place) -> Place:
 
 def lines_of(marked: MarkedYaml, findings: Iterable[Finding]) -> list[Mistake]:
     placed = sorted(findings, key=lambda finding: marked.line(finding.place))
-    return list(
-        dict.fromkeys(Mistake(one.code, marked.path, marked.line(one.place), one.text) for one in placed)
-    )
+    found = (Mistake(one.code, marked.path, marked.line(one.place), one.text) for one in placed)
+    return list(dict.fromkeys(found))
 
 
 def display_place(place: Place) -> str:

@@ -67,15 +67,6 @@ def claim_texts(folder: Path, hashes: Sequence[str]) -> Iterator[npt.NDArray[np.
         file.close()
 
 
-def wait_for(folder: Path, hashes: Sequence[str]) -> None:
-    wanted = set(hashes)
-    for claim in folder.glob(PATTERN):
-        with suppress(FileNotFoundError), claim.open("r+") as file:
-            if not wanted.isdisjoint(file.read().split()):
-                with suppress(OSError):  # no locks: nothing to wait for
-                    fcntl.flock(file, fcntl.LOCK_EX)
-
-
 def _listed(claim: Path) -> list[str]:
     with suppress(FileNotFoundError), claim.open("r+") as file:
         if try_lock(file.fileno()) is False:
@@ -232,7 +223,12 @@ class VectorCache:
                     self._mirror.push(self._place)
 
     def wait_for(self, hashes: Sequence[str]) -> None:
-        wait_for(self.folder, hashes)
+        wanted = set(hashes)
+        for claim in self.folder.glob(PATTERN):
+            with suppress(FileNotFoundError), claim.open("r+") as file:
+                if not wanted.isdisjoint(file.read().split()):
+                    with suppress(OSError):  # no locks: nothing to wait for
+                        fcntl.flock(file, fcntl.LOCK_EX)
 
     # Looking -----------------------------------------------------------------------------------------------
 

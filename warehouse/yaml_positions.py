@@ -65,28 +65,22 @@ for _dumper in (yaml.SafeDumper, yaml.Dumper):
 class _Loader(Composer, CParser, SafeConstructor, Resolver):
     """Safe loading by libyaml that leaves dates as text and refuses what is too deep or large."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, path: Path = Path("text")) -> None:
         CParser.__init__(self, text)
         Composer.__init__(self)
         SafeConstructor.__init__(self)
         Resolver.__init__(self)
-        self._depth = self._nodes = 0
+        self._path, self._depth, self._nodes = path, 0, 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         self._depth += 1
         self._nodes += 1
         if self._depth > MAX_DEPTH or self._nodes > MAX_NODES:
             event: Any = self.peek_event()
-            raise _TooMuchError(event.start_mark.line + 1)
+            raise _too_much(self._path, event.start_mark.line + 1)
         node = Composer.compose_node(self, parent, index)
         self._depth -= 1
         return node
-
-
-class _TooMuchError(Exception):
-    def __init__(self, line: int) -> None:
-        super().__init__(line)
-        self.line = line
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -100,21 +94,16 @@ def load(path: Path, text: str | None = None) -> MarkedYaml:
     marked = MarkedYaml(path, None)
     findings: list[str] = []
     try:
-        loader = _Loader(text)
+        loader = _Loader(text, path)
         node = loader.get_single_node()
         if node is not None:
             marked.data = _convert(node, (), marked, findings, loader)
         loader.dispose()
-    except _TooMuchError as error:
-        raise _too_much(path, error.line) from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = min(mark.line, text.rstrip("\n").count("\n")) + 1 if mark else 1  # not below the last line
         raise InputError(f"{path}:{line}: not valid YAML: {error.problem or error.context}") from error
-    except (
-        yaml.YAMLError,
-        ValueError,
-    ) as error:  # ValueError: a tag that its value does not fit, as in `!!int x`
+    except (yaml.YAMLError, ValueError) as error:  # the latter: a tag that its value does not fit (`!!int x`)
         raise InputError(f"{path}: not valid YAML: {error}") from error
     if findings:
         raise (NotSetError if len(findings) == len(marked.unset) else InputError)(*findings)
@@ -134,12 +123,8 @@ def with_paths(text: str) -> str:
     """Replace the variables that name a file or folder; the others may be secrets."""
 
     def replace(match: re.Match[str]) -> str:
-        value = os.environ.get(match[1])
-        return (
-            escape_text(value)
-            if not match[0].startswith("$$") and value and Path(value).exists()
-            else match[0]
-        )
+        value = "" if match[0].startswith("$$") else os.environ.get(match[1])
+        return escape_text(value) if value and Path(value).exists() else match[0]
 
     return _VARIABLE.sub(replace, text)
 

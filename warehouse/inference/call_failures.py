@@ -22,6 +22,7 @@ _BY_CODE = {
     "context_length_exceeded": Status.TRUNCATED,
     "exceed_context_size_error": Status.TRUNCATED,
 }
+_OURS = (httpx.InvalidURL, NoCompletionError, MissingKeyError, UnknownServerError)
 _PASSING = {408, 425} | (set(range(500, 600)) - {501, 505})
 
 # What servers say of a prompt that does not fit, and of one that they will not answer: LiteLLM's lists.
@@ -50,9 +51,7 @@ def status_of(error: Exception) -> Status:
         return Status.TIMEOUT
     if isinstance(error, ServerError):
         return _status_of_answer(error)
-    if isinstance(error, httpx.HTTPError | httpx.InvalidURL | NoCompletionError | MissingKeyError):
-        return Status.ERROR
-    if isinstance(error, NotAllowedError | UnknownServerError):
+    if isinstance(error, (httpx.HTTPError, *_OURS, NotAllowedError)):
         return Status.ERROR
     module = litellm()
     by_class = (
@@ -62,11 +61,9 @@ def status_of(error: Exception) -> Status:
         # The same prompt will never fit: not an error that another run may fix.
         (module.ContextWindowExceededError, Status.TRUNCATED),
     )
-    for kind, status in by_class:
-        if isinstance(error, kind):
-            return status
     # LiteLLM tells these two by their analyzer, which differs from server to server; the code does not.
-    return _BY_CODE.get(str(getattr(error, "code", None)), Status.ERROR)
+    by_code = _BY_CODE.get(str(getattr(error, "code", None)), Status.ERROR)
+    return next((status for kind, status in by_class if isinstance(error, kind)), by_code)
 
 
 def _status_of_answer(error: ServerError) -> Status:
@@ -105,7 +102,7 @@ def _may_pass(error: Exception, headers: Mapping[str, str] | None) -> bool:
         return error.status_code == 429 or error.status_code in _PASSING
     if isinstance(error, httpx.HTTPError):  # a dropped connection; not silence, which has cost its seconds
         return isinstance(error, httpx.NetworkError | httpx.RemoteProtocolError)
-    if isinstance(error, httpx.InvalidURL | NoCompletionError | MissingKeyError | UnknownServerError):
+    if isinstance(error, _OURS):
         return False
     if headers is None and status_of(error) is Status.TIMEOUT:
         return False  # silence; 408 and 504 are answers

@@ -226,9 +226,7 @@ def _status_of(found: Mapping[str, Any], code: str | None) -> int:
     (429, 500, 500)
     """
     error = found.get("error", found)
-    stated = (
-        [error.get(name) for name in ("code", "status", "status_code")] if isinstance(error, dict) else []
-    )
+    stated = [error.get(key) for key in ("code", "status", "status_code")] if isinstance(error, dict) else []
     for one in stated:
         if isinstance(one, int | str) and re.fullmatch(r"[45]\d\d", str(one)):
             return int(one)

@@ -110,10 +110,9 @@ def public(address: str) -> str:
 def carried_by(address: str) -> Carried:
     """Return what an address says beside its server and path. Raises ValueError: it is no address of HTTP."""
     url = _url(address)
+    login = unquote(url.userinfo.decode()).encode()
     return Carried(
-        SecretStr(f"Basic {b64encode(unquote(url.userinfo.decode()).encode()).decode()}")
-        if url.userinfo
-        else None,
+        SecretStr(f"Basic {b64encode(login).decode()}") if login else None,
         tuple((name, SecretStr(value)) for name, value in url.params.multi_items()),
     )
 

@@ -49,9 +49,7 @@ from rag_assay.warehouse.status import RETRYABLE, Status
 
 if TYPE_CHECKING:
     from rag_assay.warehouse.inference.call_tags import Purpose
-    from rag_assay.warehouse.inference.chat_model import ChatModel
     from rag_assay.warehouse.inference.prices import Price
-    from rag_assay.warehouse.inference.replies import Reply
     from rag_assay.warehouse.paths import Home
 
 PASSED_ON = RETRYABLE - {Status.OVER_BUDGET}

@@ -84,12 +84,6 @@ class _Backend(httpcore.NetworkBackend):
         seconds = _left(timeout, httpcore.ConnectTimeout)
         return _Stream(self._backend.connect_tcp(host, port, seconds, local_address, socket_options))
 
-    def connect_unix_socket(
-        self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
-    ) -> httpcore.NetworkStream:
-        seconds = _left(timeout, httpcore.ConnectTimeout)
-        return _Stream(self._backend.connect_unix_socket(path, seconds, socket_options))
-
 
 class _LimitedStream(httpx.SyncByteStream):
     """The body of a response, decompressed, and cut off by an error where it passes a limit."""

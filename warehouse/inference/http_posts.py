@@ -8,8 +8,8 @@ import ssl
 import struct
 import threading
 from collections import defaultdict
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
 from time import monotonic
 from typing import NamedTuple
@@ -129,11 +129,11 @@ class _Connection:
         try:
             connected = self._socket = self._socket or self._connected(timeout, deadline)
             # A server may answer and hang up before it has read the whole request.
-            with suppress(httpx.WriteError), _WRITING:
+            with suppress(httpx.WriteError), _raising(httpx.WriteTimeout, httpx.WriteError):
                 for begin in range(0, len(request), http_limits.PIECE):
                     self._allow(_left(timeout, deadline, httpx.WriteTimeout))
                     connected.sendall(request[begin : begin + http_limits.PIECE])
-            with _READING:
+            with _raising(httpx.ReadTimeout, httpx.ReadError):
                 while not reply.is_whole:
                     self._allow(_left(timeout, deadline, httpx.ReadTimeout))
                     reply.add(connected.recv(_READ))
@@ -148,7 +148,7 @@ class _Connection:
 
     def _connected(self, timeout: float, deadline: float) -> socket.socket:
         scheme, host, port = self._server
-        with _CONNECTING:
+        with _raising(httpx.ConnectTimeout, httpx.ConnectError):
             seconds = _left(timeout, deadline, httpx.ConnectTimeout)
             found = self._socket = socket.create_connection((host, port), seconds)
             found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -210,10 +210,8 @@ class _Reply:
                 raise httpx.RemoteProtocolError("the head of the response is too long")
             self._has_begun = b"\n\r\n" in self._begin
             data = self._begin
-        if self._has_begun:
-            self._feed(data)
-
-    def _feed(self, data: bytes) -> None:
+            if not self._has_begun:
+                return
         self._n_bytes += len(data)
         if self._n_bytes > http_limits.MOST_BYTES:
             raise http_limits.ReplyTooLargeError
@@ -267,21 +265,11 @@ def _left(timeout: float, deadline: float, error: type[httpx.TimeoutException]) 
     return min(timeout, left)
 
 
-class _Errors:
-    def __init__(self, timeout: type[httpx.TimeoutException], other: type[httpx.NetworkError]) -> None:
-        self._timeout = timeout
-        self._other = other
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, TimeoutError | BlockingIOError):  # the latter by the system's own limit
-            raise self._timeout(str(error)) from error
-        if isinstance(error, OSError):
-            raise self._other(str(error)) from error
-
-
-_CONNECTING = _Errors(httpx.ConnectTimeout, httpx.ConnectError)
-_WRITING = _Errors(httpx.WriteTimeout, httpx.WriteError)
-_READING = _Errors(httpx.ReadTimeout, httpx.ReadError)
+@contextmanager
+def _raising(timeout: type[httpx.TimeoutException], other: type[httpx.NetworkError]) -> Iterator[None]:
+    try:
+        yield
+    except (TimeoutError, BlockingIOError) as error:  # the latter by the system's own limit
+        raise timeout(str(error)) from error
+    except OSError as error:
+        raise other(str(error)) from error

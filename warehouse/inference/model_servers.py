@@ -57,9 +57,8 @@ class UnknownServerError(AssayError):
 
 
 def litellm() -> Any:
-    os.environ.setdefault(
-        "LITELLM_LOCAL_MODEL_COST_MAP", "True"
-    )  # else its import asks the network for prices
+    # Else its import asks the network for prices
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     import litellm as module
 
     from rag_assay.warehouse.inference.http_limits import limit_litellm

@@ -308,10 +308,8 @@ def _remember(folder: Path, right: Mapping[str, str]) -> None:
     if not folder.is_dir():
         return
     record = {path: _stamp(folder / path, sha256) for path, sha256 in right.items()}
-    with (
-        suppress(OSError),
-        atomic_write(folder / RECORD) as temporary,
-    ):  # a read-only folder is hashed each time
+    # A read-only folder is hashed each time
+    with suppress(OSError), atomic_write(folder / RECORD) as temporary:
         temporary.write_text(json.dumps(record, indent=1))
 
 

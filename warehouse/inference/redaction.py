@@ -232,10 +232,8 @@ _last = _Secrets({}, {})
 
 def _secrets() -> _Secrets:
     global _last  # noqa: PLW0603 -- of a process, as the environment is
-    state = (
-        vars(os.environ)["_data"],
-        _known,
-    )  # as the system has them: `os.environ` decodes each at each look
+    # As the system has them: `os.environ` decodes each at each look
+    state = vars(os.environ)["_data"], _known
     if _last.state != state:
         _last = _Secrets(*map(dict, state))
     return _last

@@ -58,12 +58,6 @@ def first_tokens(choice: object) -> FirstTokens | None:
     return tuple(found[:MOST_KEPT]) or None
 
 
-def kept_tokens(recorded: object) -> FirstTokens | None:
-    if not isinstance(recorded, list):
-        return None
-    return tuple((str(token), float(chance)) for token, chance in recorded)
-
-
 def _written(given: Mapping[str, Any]) -> Iterable[tuple[object, Any]]:
     content = _first(given.get("content"))
     if isinstance(content, Mapping):
@@ -91,6 +85,10 @@ Number = TypeVar("Number", int, float)
 _canonical = json_encoder(sort_keys=True, separators=(",", ":"))
 _public = lru_cache(256)(without_key)
 _LATER = {"queued", "retries"}  # records from before have not
+_OF_REPLY = (
+    *("call_id", "reason", "prompt_tokens", "completion_tokens", "seconds", "queued", "retries", "usd"),
+    *("text", "raw"),
+)
 MOST_TOKENS = 1 << 31  # a server that counts more than that, or less than none, counts wrongly
 
 
@@ -350,25 +348,14 @@ def record_of(
     public = call.api_base and _public(call.api_base)
     request = (call if public == call.api_base else replace(call, api_base=public)).request
     return {
-        "call_id": reply.call_id,
+        **{name: getattr(reply, name) for name in _OF_REPLY},
         "model": call.model,
         "status": reply.status.value,
-        "reason": reply.reason,
         "request": request,
         "response": response,
-        "prompt_tokens": reply.prompt_tokens,
-        "completion_tokens": reply.completion_tokens,
-        "seconds": reply.seconds,
-        "queued": reply.queued,
-        "retries": reply.retries,
-        "usd": reply.usd,
         "created_at": datetime.now(UTC).isoformat(),
         "purpose": purpose.task if purpose else None,
-        "study": purpose.study if purpose else None,
-        "cell": purpose.cell if purpose else None,
-        "question": purpose.question if purpose else None,
-        "text": reply.text,
-        "raw": reply.raw,
+        **{name: getattr(purpose, name, None) for name in ("study", "cell", "question")},
         **({} if reply.first_tokens is None else {"first_tokens": reply.first_tokens}),
     }
 
@@ -379,7 +366,8 @@ def from_record(record: dict[str, Any] | None) -> Reply | None:
     own = {"status", "cached", "first_tokens"} | {name for name in _LATER if record.get(name) is None}
     try:
         fields = {name: record[name] for name in Reply.__dataclass_fields__ if name not in own}
-        tokens = kept_tokens(record.get("first_tokens"))
+        told = record.get("first_tokens")
+        tokens = tuple((str(one), float(chance)) for one, chance in told) if isinstance(told, list) else None
         return Reply(status=Status(record["status"]), cached=True, first_tokens=tokens, **fields)
     except (KeyError, TypeError, ValueError):
         return None

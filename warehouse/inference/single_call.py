@@ -178,11 +178,6 @@ def send_call(call: Call, place: CallTarget, terms: CallPolicy) -> Attempted[Com
 def _completion(
     call: Call, place: CallTarget, timeout: float, drafting: Drafting | None = None
 ) -> Completion:
-    with only_to(permitted(place.model, place.api_base)):
-        return _sent(call, place, timeout, drafting)
-
-
-def _sent(call: Call, place: CallTarget, timeout: float, drafting: Drafting | None) -> Completion:
     request: dict[str, Any] = {
         "messages": call.messages,
         "temperature": call.temperature,
@@ -191,18 +186,19 @@ def _sent(call: Call, place: CallTarget, timeout: float, drafting: Drafting | No
         **({} if call.top_logprobs is None else {"logprobs": True, "top_logprobs": call.top_logprobs}),
     }
     key = place.api_key or placeholder_key(place.model, place.api_base)
-    if chat_completions.is_plain(place.model):
-        request["model"] = place.model.partition("/")[2]
-        if drafting is None:
-            return read_json(chat_completions.complete(request, place.api_base, key, timeout))
-        return read_json(chat_streams.complete(request, place.api_base, key, timeout, drafting))
-    request |= {
-        "model": place.model,
-        "timeout": timeout,
-        "num_retries": 0,  # retried here, where Retry-After and the reply's seconds are in hand
-        "max_retries": 0,
-        **without_none(api_base=place.api_base, api_key=key),
-    }
-    if drafting is not None:
-        return _complete_by_litellm(request, drafting)
-    return read_litellm(litellm().completion(**request))
+    with only_to(permitted(place.model, place.api_base)):
+        if chat_completions.is_plain(place.model):
+            request["model"] = place.model.partition("/")[2]
+            if drafting is None:
+                return read_json(chat_completions.complete(request, place.api_base, key, timeout))
+            return read_json(chat_streams.complete(request, place.api_base, key, timeout, drafting))
+        request |= {
+            "model": place.model,
+            "timeout": timeout,
+            "num_retries": 0,  # retried here, where Retry-After and the reply's seconds are in hand
+            "max_retries": 0,
+            **without_none(api_base=place.api_base, api_key=key),
+        }
+        if drafting is not None:
+            return _complete_by_litellm(request, drafting)
+        return read_litellm(litellm().completion(**request))

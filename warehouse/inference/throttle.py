@@ -21,9 +21,8 @@ from typing import NamedTuple
 from rag_assay.warehouse.cancellation import LOOK, CancelledError, is_cancelled
 
 AT_ONCE = 32  # calls in flight to one model, and to one server; default of a recipe's `limits`
-LONGEST_WAIT = (
-    60.0  # seconds: a server that asks for more, or refuses for longer, is tried with one call then
-)
+# Seconds: a server that asks for more, or refuses for longer, is tried with one call then
+LONGEST_WAIT = 60.0
 PATIENCE = 120.0  # seconds that a server may answer nothing but that its limit is reached
 MINUTE = 60.0  # seconds
 GAIN = 1.4  # of a window over what the one before has answered: above 1 / (1 - 0.2), with room for chance
@@ -173,16 +172,11 @@ class Throttle:
         self._server = _Flow()
         self._models: dict[str, _Flow] = {}
         self._waiting: dict[str, list[Ticket]] = {}
-        self._allowed = inf  # in flight, as the server's answers have it
+        self.allowed = inf  # calls that the server is sent at once, as its answers have it
         self._n_answered = self._n_refused = 0  # in this window
         self._held_until = self._closed_until = -inf
         self._next_at = inf  # when waiting calls may go on, if only time is in the way
         self._limited: tuple[float, float] | None = None  # first and last refusal since it last answered
-
-    @property
-    def allowed(self) -> float:
-        """How many calls the server is sent at once, as far as its answers have it; infinity: any number."""
-        return self._allowed
 
     @contextmanager
     def passed(self, ticket: Ticket) -> Iterator[None]:
@@ -256,7 +250,7 @@ class Throttle:
         for line in sorted(lines, key=lambda one: one[0].number) if len(lines) > 1 else lines:
             model = self._models[line[0].model]
             while line:
-                most = max(1.0, min(self._allowed, self._server.limits.at_once))
+                most = max(1.0, min(self.allowed, self._server.limits.at_once))
                 if self._server.in_flight + 1 > most or model.in_flight + 1 > model.limits.at_once:
                     break
                 tokens = line[0].tokens
@@ -318,16 +312,16 @@ class Throttle:
             return hold
 
     def _end_window(self) -> None:
-        window = max(1.0, min(self._allowed, self._server.limits.at_once))
+        window = max(1.0, min(self.allowed, self._server.limits.at_once))
         ended = self._n_answered + self._n_refused
         if ended < int(window):
             return
         allowed = GAIN * window * self._n_answered / ended + 1
-        self._allowed = allowed if allowed < self._server.limits.at_once else inf
+        self.allowed = allowed if allowed < self._server.limits.at_once else inf
         self._n_answered = self._n_refused = 0
 
     def _probe(self) -> None:
-        self._allowed = 1.0
+        self.allowed = 1.0
         self._n_answered = self._n_refused = 0
 
     def _correct(self, ticket: Ticket, tokens: int) -> None:

@@ -110,6 +110,8 @@ def _from_hub(model: str, revision: str, folder: Path, say: Progress) -> None:
             f"The model {model!r} is not in {folder.parent}, and the Hugging Face hub was not asked, as "
             f"HF_HUB_OFFLINE is set. {advice}"
         )
+    from huggingface_hub import snapshot_download
+
     with models.locked(folder.parent, folder.name, say):
         if folder.is_dir():  # another process has fetched it while this one waited
             return
@@ -117,7 +119,15 @@ def _from_hub(model: str, revision: str, folder: Path, say: Progress) -> None:
         scratch = folder.with_name(f".{folder.name}.fetching")
         shutil.rmtree(scratch, ignore_errors=True)  # what a killed process left
         try:
-            _snapshot(model, revision, scratch)
+            snapshot_download(
+                model,
+                revision=revision,
+                local_dir=scratch,
+                allow_patterns=_WANTED,
+                ignore_patterns=_UNWANTED,
+                etag_timeout=10,
+            )
+            shutil.rmtree(scratch / ".cache", ignore_errors=True)
         except Exception as error:  # the hub's client raises its own, httpx's and the system's errors
             reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
             raise AssayError(f"The model {model!r} could not be fetched ({reason}). {advice}") from error
@@ -125,20 +135,6 @@ def _from_hub(model: str, revision: str, folder: Path, say: Progress) -> None:
             shutil.rmtree(scratch, ignore_errors=True)
             raise AssayError(f"The model {model!r} has no safetensors file; pickled weights are not loaded.")
         scratch.rename(folder)
-
-
-def _snapshot(model: str, revision: str, target: Path) -> None:
-    from huggingface_hub import snapshot_download
-
-    snapshot_download(
-        model,
-        revision=revision,
-        local_dir=target,
-        allow_patterns=_WANTED,
-        ignore_patterns=_UNWANTED,
-        etag_timeout=10,
-    )
-    shutil.rmtree(target / ".cache", ignore_errors=True)
 
 
 # Folders ---------------------------------------------------------------------------------------------------

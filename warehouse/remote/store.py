@@ -7,7 +7,7 @@ import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -135,14 +135,11 @@ class RemoteStore:
     def read_with_version(self, path: str) -> tuple[bytes, Version] | None:
         import obstore
 
-        def get() -> tuple[bytes, Version]:
-            result = obstore.get(self._objects, path)
-            meta = result.meta
-            return result.bytes().to_bytes(), Version(meta["e_tag"] or "", meta.get("version"))
-
         try:
             with self._explained(f"reading {path}"):
-                return get()
+                result = obstore.get(self._objects, path)
+                meta = result.meta
+                return result.bytes().to_bytes(), Version(meta["e_tag"] or "", meta.get("version"))
         except FileNotFoundError:
             return None
 
@@ -249,10 +246,8 @@ class RemoteStore:
         if names:
             with self._explained(f"removing {names[0]}"):
                 for name in names if self._folder else ():
-                    try:
+                    with suppress(FileNotFoundError):
                         obstore.delete(self._objects, name)
-                    except FileNotFoundError:
-                        continue
                 if not self._folder:
                     obstore.delete(self._objects, names)
 
