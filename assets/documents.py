@@ -151,7 +151,8 @@ class Documents(Stage):
         }
         meta |= _gaps(dropped, manifest, dating.metadata() if dating else {})
         checks = (*_checks(seen, dropped, reasons), tally.scans(), tally.vanished())
-        return BuildResult(_data_version(seen, dropped), meta, checks, complete="incomplete" not in meta)
+        version = digest([seen.select("doc_id", "version").rows(), dropped.select("url", "reason").rows()])
+        return BuildResult(version, meta, checks, complete="incomplete" not in meta)
 
     def _before(self, key: str, folder: Path, work: BuildContext) -> Path | None:
         artifact = work.store.current(self.name, key)
@@ -243,10 +244,6 @@ def _dating(source: str, date_by: DateBy | None, work: BuildContext) -> Iterator
 
     with Gateway(work.home, budget=work.budgets.of(f"dates of {source}", date_by.budget_usd)) as gateway:
         yield Dating(date_by, gateway, Purpose("date_by", cell=source))
-
-
-def _data_version(seen: pl.DataFrame, dropped: pl.DataFrame) -> str:
-    return digest([seen.select("doc_id", "version").rows(), dropped.select("url", "reason").rows()])
 
 
 def _checks(seen: pl.DataFrame, dropped: pl.DataFrame, reasons: dict[str, int]) -> tuple[Check, ...]:

@@ -127,9 +127,8 @@ class Embeddings(Stage):
             facts, close = _closeness(embedder, found)
             meta |= facts
             checks.append(close)
-        return BuildResult(
-            digest([recipe.passage_revision(), writing.content.hexdigest()]), meta, tuple(checks)
-        )
+        version = digest([recipe.passage_revision(), writing.content.hexdigest()])
+        return BuildResult(version, meta, tuple(checks))
 
     def _fit(self, key: str, recipe: EmbedderRecipe, found: Survey) -> Check:
         _, chunking, name = self.build_plan.indexes[key]

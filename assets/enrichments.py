@@ -97,9 +97,8 @@ def _summaries(
 def _questions(recipe: Enrichment, chunks: Artifact, work: BuildContext) -> Iterator[EnrichmentTask]:
     if recipe.questions:
         columns = ["doc_id", "chunk_id", "text"]
-        yield from (
-            EnrichmentTask(*row) for row in _chunks(chunks, work, columns).select(columns).iter_rows()
-        )
+        rows = _chunks(chunks, work, columns).select(columns).iter_rows()
+        yield from (EnrichmentTask(*row) for row in rows)
 
 
 def _chunks(artifact: Artifact, work: BuildContext, columns: list[str]) -> pl.DataFrame:

@@ -49,9 +49,8 @@ class Units:
         bounds = np.array([*(start for start, _ in sentences), len(text)], np.int64)
         self.places: list[Place] = []
         counts: list[int] = []
-        for (start, end), n_tokens in zip(
-            sentences, np.diff(self.ruler.before(bounds)).tolist(), strict=True
-        ):
+        tokens = np.diff(self.ruler.before(bounds)).tolist()
+        for (start, end), n_tokens in zip(sentences, tokens, strict=True):
             if n_tokens <= limit:
                 self.places.append((start, end))
                 counts.append(n_tokens)

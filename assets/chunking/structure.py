@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from rag_assay.assets.chunking.contract import Chunker, ChunkerInput, ChunkSpan, Section, Tools, strip_span
+from rag_assay.assets.chunking.contract import Chunker, ChunkerInput, ChunkSpan, Tools, strip_span
 from rag_assay.assets.chunking.recursive import recursive_spans
 from rag_assay.assets.chunking.ruler import fit_chunks
 from rag_assay.assets.chunking.sections import SectionSpan, SectionTree
@@ -116,11 +116,7 @@ def _with_text(material: ChunkerInput) -> list[SectionSpan]:
 def _shared(spans: list[SectionSpan]) -> list[str]:
     first, *others = [span.chain for span in spans]
     levels = zip(first, *others, strict=False)
-    return [sections[0].heading for sections in takewhile(_all_equal, levels)]
-
-
-def _all_equal(sections: tuple[Section, ...]) -> bool:
-    return len(set(sections)) == 1
+    return [sections[0].heading for sections in takewhile(lambda equal: len(set(equal)) == 1, levels)]
 
 
 def heading_prefix(headings: list[str], tokenizer: Tokenizer, most: int) -> tuple[str, int]:

@@ -39,9 +39,7 @@ def corpus_documents(artifacts: list[Artifact], work: BuildContext) -> pl.DataFr
 def corpus_duplicates(
     artifacts: list[Artifact], documents: pl.DataFrame, threshold: float | None, work: BuildContext
 ) -> pl.DataFrame:
-    """Return the copies among a corpus' documents (`schemas.DUPLICATES`), cached by their data versions;
-    ``threshold`` None: exact copies only.
-    """
+    """Return a corpus' copies (`schemas.DUPLICATES`), cached by data versions; threshold None: exact only."""
     versions = sorted(a.data_version for a in artifacts if a.stage == "documents")
     kept = work.home.cache("duplicates") / f"{digest([CODE_VERSION, threshold, versions])}.parquet"
     try:

@@ -18,10 +18,7 @@ _MARKUP = re.compile(r"(?is)<(script|style)\b.*?</\1\s*>|<[^>]{0,2000}>|[{}\[\]\
 
 
 def language_of(folder: Path) -> str | None:
-    """Return the language (ISO 639-1) of most texts in a folder; None: not detected.
-
-    folder: or one file
-    """
+    """Return the language (ISO 639-1) of most texts in a folder, or of one file; None: not detected."""
     paths = sorted(
         path
         for path in islice(folder.rglob("*") if folder.is_dir() else [folder], LOOKED_AT)

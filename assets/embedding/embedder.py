@@ -114,18 +114,14 @@ class EmbedderRecipe(Recipe):
         if self.api is None:
             weights.place_of(self.model, self.commit)
             return self
-        misplaced = [
-            name
-            for name, setting in (
-                ("revision", self.commit),
-                ("query_prompt", self.query_prompt),
-                ("passage_prompt", self.passage_prompt),
-                ("dtype", self.dtype != "fp32"),
-                ("device", self.device != "auto"),
-            )
-            if setting
-        ]
-        if misplaced:
+        of_the_server = {
+            "revision": self.commit,
+            "query_prompt": self.query_prompt,
+            "passage_prompt": self.passage_prompt,
+            "dtype": self.dtype != "fp32",
+            "device": self.device != "auto",
+        }
+        if misplaced := [name for name, setting in of_the_server.items() if setting]:
             raise ValueError(f"{', '.join(misplaced)}: the server of an `api` decides that, leave it out")
         if self.api.tokenizer:
             weights.place_of(self.api.tokenizer, None)

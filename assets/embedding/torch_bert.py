@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 
 
 class TorchBert(Bert):
-    """BERT with mean pooling, in batches on a device of torch.
-
-    device: None: the first available of cuda, mps, cpu
-    """
+    """BERT with mean pooling, in batches; device: None: the first available of cuda, mps and cpu."""
 
     def __init__(self, folder: Path, dtype: Literal["fp32", "bf16"], device: str | None) -> None:
         import torch
@@ -40,9 +37,7 @@ class TorchBert(Bert):
         self._threads = torch.get_num_threads() if self.device.type == "cpu" else 1
         kind = torch.bfloat16 if dtype == "bf16" else torch.float32
         table = load_file(folder / "model.safetensors", device=device)
-        self._weights = {
-            name: one.to(kind) if one.is_floating_point() else one for name, one in table.items()
-        }
+        self._weights = {key: one.to(kind) if one.is_floating_point() else one for key, one in table.items()}
         self.tokenizer.enable_padding(pad_id=self.config["pad_token_id"])
 
     def encode(self, texts: Sequence[str], batch_size: int, max_tokens: int) -> Matrix:

@@ -54,9 +54,7 @@ def average_windows(
     *,
     normalise: bool,
 ) -> Matrix:
-    """Embed windows of ``room`` tokens and average them, weighted by tokens; a text without words is kept
-    whole.
-    """
+    """Embed windows of ``room`` tokens, averaged by their tokens; a text without words is kept whole."""
     pieces: list[str] = []
     parts: list[tuple[int, list[int]]] = []  # of each text: its first piece, and the tokens of its pieces
     for text in texts:

@@ -466,9 +466,7 @@ def sync_all(
     store: ArtifactStore | None = None,
     study: str | None = None,
 ) -> None:
-    """Bring the missing rows of the keys of stages, by the stages' names, into DuckDB; other keys of
-    ``study`` leave the `current_*` views.
-    """
+    """Bring missing rows of stages' keys into DuckDB; other keys of ``study`` leave the `current_*` views."""
     wanted = {name: found for name, found in keys.items() if name in FILES and (found or study)}
 
     def bring(connection: Any) -> None:
@@ -559,12 +557,10 @@ def recipe_observations(stages: Sequence[Stage], instance: dg.DagsterInstance) -
     tag, found = "dagster/data_version", []
     for stage in stages:
         key, versions = recipe_key(stage), recipe_versions(stage)
-        latest = (
-            instance.event_log_storage.get_latest_tags_by_partition(
-                key, dg.DagsterEventType.ASSET_OBSERVATION, tag_keys=[tag]
-            )
-            if versions
-            else {}
+        if not versions:
+            continue
+        latest = instance.event_log_storage.get_latest_tags_by_partition(
+            key, dg.DagsterEventType.ASSET_OBSERVATION, tag_keys=[tag]
         )
         found += [
             dg.AssetObservation(key, partition=name, tags={tag: version})

@@ -248,9 +248,7 @@ class Stage(ABC):
 
     def identity(self, key: str, store: ArtifactStore) -> str:
         """Return the digest of all that goes into a key: recipes, code, upstream contents; no names."""
-        inputs = [
-            self.cache_key_of(self.project_input(key, artifact)) for artifact in self.inputs(key, store)
-        ]
+        inputs = [self.cache_key_of(self.project_input(key, one)) for one in self.inputs(key, store)]
         return digest([self.name, self.code_version, list(self.recipes(key).values()), inputs])
 
     def made_of(self, key: str, store: ArtifactStore) -> str:

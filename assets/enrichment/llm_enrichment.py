@@ -65,9 +65,8 @@ class Enrichment(ChatModel):
     def identity(self) -> str:
         meaning = self.meaning()
         del meaning["index"]
-        return digest(
-            [meaning, self.served_by(), digest([SUMMARY.system, QUESTIONS.system]), self.code_version]
-        )
+        prompts = digest([SUMMARY.system, QUESTIONS.system])
+        return digest([meaning, self.served_by(), prompts, self.code_version])
 
 
 _FRAMES = Frames("document", "passage")

@@ -151,11 +151,8 @@ def read_columns(folder: Path, columns: Sequence[str]) -> pl.DataFrame:
     parts = [
         batch.select(columns).take(pa.array(np.arange(len(batch)))) for batch in read_batches(folder, columns)
     ]
-    return pl.DataFrame(pl.from_arrow(pa.Table.from_batches(parts, _some(schema_of(1), columns))))
-
-
-def _some(schema: Any, columns: Sequence[str]) -> Any:
-    return pa.schema([schema.field(name) for name in columns])
+    schema = pa.schema([schema_of(1).field(name) for name in columns])
+    return pl.DataFrame(pl.from_arrow(pa.Table.from_batches(parts, schema)))
 
 
 def read_texts(folder: Path, column: str) -> Iterator[str]:

@@ -34,9 +34,7 @@ from rag_assay.warehouse.suggestions import unknown
 
 
 def absolute(path: str, base: Path) -> Path:
-    """Return a path of a study as an absolute one: from `~`, the study's folder or, if it exists only there,
-    the working folder.
-    """
+    """Resolve a study's path: from `~`, its folder or, if it exists only there, the working folder."""
     try:
         expanded = Path(path).expanduser()
         if expanded.is_absolute():

@@ -278,9 +278,7 @@ _NO_HEADING = re.compile(r"(?:\(?\w{1,3}[).]|[-—–•])\s|" + f"[{OPENING}(]"
 
 
 def assemble(lines: list[ActLine]) -> Act:
-    """Put lines together to a text with sections. Markup that names articles decides; else the words that
-    begin a line.
-    """
+    """Put lines together to a text with sections: by markup that names articles, else by a line's words."""
     marked = any(line.classes & ARTICLES for line in lines)
     reader = _Reader(marked or any(line.classes & _TITLE for line in lines), marked)
     announced = set() if marked else _announced(lines)

@@ -48,9 +48,7 @@ class TextLine(NamedTuple):
 
 
 def lines_of(pages: list[PageText], left_out: set[int]) -> list[TextLine]:
-    """Return the lines of all pages in reading order, without pieces whose `id` is in ``left_out``. Turned
-    text comes after the rest of its page.
-    """
+    """Return the lines in reading order, turned ones last of a page; ``left_out``: `id` of pieces."""
     found: list[TextLine] = []
     block = 0
     for number, page in enumerate(pages):
