@@ -61,9 +61,9 @@ class ArtifactStore:
         return place / record.folder if record else place
 
     def files_of(self, artifact: Artifact) -> Path:
-        from rag_assay.warehouse.remote.store import DamagedObjectError
-
         if self._remote:
+            from rag_assay.warehouse.remote.store import DamagedObjectError
+
             with suppress(DamagedObjectError):
                 return self._remote.bring_files(artifact)
         return self.place(artifact.stage, artifact.identity) / artifact.folder

@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
+import obstore.store
+from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
+
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.errors import AssayError, InputError
 from rag_assay.warehouse.full_disk import FULL
@@ -110,8 +113,6 @@ class RemoteStore:
     """The objects below a URL, by paths with slashes; thread-safe. Every method raises `AssayError`."""
 
     def __init__(self, url: str) -> None:
-        import obstore.store
-
         self.url = check_url(url)
         parts = urlsplit(self.url)
         self._folder = Path(unquote(parts.path)) if parts.scheme == "file" else None
@@ -133,8 +134,6 @@ class RemoteStore:
         return found and found[0]
 
     def read_with_version(self, path: str) -> tuple[bytes, Version] | None:
-        import obstore
-
         try:
             with self._explained(f"reading {path}"):
                 result = obstore.get(self._objects, path)
@@ -145,9 +144,6 @@ class RemoteStore:
 
     def create(self, path: str, data: bytes) -> bool:
         """Store an object where there is none; False where there is one with other bytes."""
-        import obstore
-        from obstore.exceptions import AlreadyExistsError, PreconditionError
-
         try:
             with self._explained(f"writing {path}"):
                 obstore.put(self._objects, path, data, mode="create", use_multipart=False)
@@ -157,9 +153,6 @@ class RemoteStore:
 
     def replace(self, path: str, data: bytes, version: Version) -> bool:
         """Store an object in place of the version that was read; False where it has changed meanwhile."""
-        import obstore
-        from obstore.exceptions import AlreadyExistsError, PreconditionError
-
         if self._folder:
             return self._replace_file(path, data, version)
         mode: Any = {"e_tag": version.etag, **({"version": version.number} if version.number else {})}
@@ -171,15 +164,11 @@ class RemoteStore:
         return True
 
     def put(self, path: str, data: bytes) -> str:
-        import obstore
-
         with self._explained(f"writing {path}"):
             return obstore.put(self._objects, path, data, use_multipart=False)["e_tag"] or ""
 
     def upload(self, file: Path, path: str) -> str:
         """Store a file as an object, part by part; there is none before its last part is. Return its etag."""
-        import obstore
-
         with self._explained(f"writing {path}"):
             many = file.stat().st_size > PART
             stored = obstore.put(
@@ -209,8 +198,6 @@ class RemoteStore:
         return True
 
     def _parts(self, path: str, size: int | None) -> Iterator[bytes]:
-        import obstore
-
         found = obstore.get(self._objects, path)
         length = found.meta["size"]
         if size is not None and length != size:
@@ -222,15 +209,11 @@ class RemoteStore:
             yield obstore.get_range(self._objects, path, start=at, end=min(at + PART, length)).to_bytes()
 
     def folders(self, prefix: str) -> list[str]:
-        import obstore
-
         with self._explained(f"listing {prefix}/"):
             found = obstore.list_with_delimiter(self._objects, prefix or None)["common_prefixes"]
         return sorted(path.rpartition("/")[2] for path in found)
 
     def list(self, prefix: str) -> list[ObjectInfo]:
-        import obstore
-
         with self._explained(f"listing {prefix}/"):
             found = [
                 ObjectInfo(one["path"], one["size"], one["e_tag"] or "", one["last_modified"].timestamp())
@@ -240,8 +223,6 @@ class RemoteStore:
         return sorted(found, key=lambda one: one.path)
 
     def delete(self, paths: Iterable[str]) -> None:
-        import obstore
-
         names = list(paths)
         if names:
             with self._explained(f"removing {names[0]}"):
@@ -270,8 +251,6 @@ class RemoteStore:
 
     @contextmanager
     def _explained(self, doing: str) -> Iterator[None]:
-        from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
-
         try:
             yield
         except (AlreadyExistsError, PreconditionError, AssayError):
