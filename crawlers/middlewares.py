@@ -139,9 +139,8 @@ class RevalidateMiddleware(OfCrawler):
             return None
         if spider is None or spider.store is None or request.meta.get("unconditional"):
             return None
-        if (row := spider.store.fresh(request.url)) and (
-            answer := self._known(request, Headers(), request.url)
-        ):
+        row = spider.store.fresh(request.url)
+        if row and (answer := self._known(request, Headers(), request.url)):
             request.meta["fetched_at"] = row["fetched_at"]
             return answer
         for header, value in self._validators(request.url):
@@ -169,11 +168,8 @@ class RevalidateMiddleware(OfCrawler):
         page = self._page(request.url)
         if page is None:
             return None
-        for name, value in (
-            ("Content-Type", page.content_type),
-            ("ETag", page.etag),
-            ("Last-Modified", page.last_modified),
-        ):
+        facts = {"Content-Type": page.content_type, "ETag": page.etag, "Last-Modified": page.last_modified}
+        for name, value in facts.items():
             if value:
                 headers.setdefault(name, value)
         kind = responsetypes.from_args(headers=headers, url=url, body=page.body)

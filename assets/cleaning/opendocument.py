@@ -21,18 +21,8 @@ _TEXT, _TABLE, _DRAW = f"{{{_NS}text:1.0}}", f"{{{_NS}table:1.0}}", f"{{{_NS}dra
 _OFFICE, _SHOW = f"{{{_NS}office:1.0}}", f"{{{_NS}presentation:1.0}}"
 _SIGNS = {f"{_TEXT}tab": "\t", f"{_TEXT}line-break": "\n", f"{_TEXT}soft-page-break": ""}
 # Not part of the text: deleted text, comments of reviewers, forms, scripts, page fields.
-_LEFT_OUT = frozenset(
-    {
-        f"{_TEXT}tracked-changes",
-        f"{_OFFICE}annotation",
-        f"{_OFFICE}forms",
-        f"{_OFFICE}event-listeners",
-        f"{_TEXT}sequence-decls",
-        f"{_TEXT}note-citation",
-        f"{_TEXT}ruby-text",
-        f"{_TABLE}shapes",
-    }
-)
+_LEFT_OUT = {f"{_TEXT}{name}" for name in ("tracked-changes", "sequence-decls", "note-citation", "ruby-text")}
+_LEFT_OUT |= {f"{_OFFICE}annotation", f"{_OFFICE}forms", f"{_OFFICE}event-listeners", f"{_TABLE}shapes"}
 _DEEPEST = 60  # levels of nested lists, tables and frames
 _REPEATED = 64  # copies of a cell or row with a repeat count that are written
 MAX_CELLS = 2_000_000
