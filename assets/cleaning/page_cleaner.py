@@ -256,10 +256,8 @@ def _document(
         "date_source": date_source,
     }
     source_title = fields.get("title") or fields.get("headline")
-    source_authors, page_authors = (
-        texts_in(fields.get("authors") or fields.get("author")),
-        list(draft.authors),
-    )
+    source_authors = texts_in(fields.get("authors") or fields.get("author"))
+    page_authors = list(draft.authors)
     knows_more = not fields.keys().isdisjoint({"id", "celex"})
     shown = {
         "url": page["url"],

@@ -361,11 +361,8 @@ def _all(tags: dict[str, list[str]], *names: str) -> list[str]:
 
 
 def _language(root: Element, article: Node, tags: dict[str, list[str]]) -> str | None:
-    for text in (
-        root.get("lang"),
-        _text(article.get("inLanguage")),
-        first_tag(tags, "og:locale", "language"),
-    ):
+    in_tags = first_tag(tags, "og:locale", "language")
+    for text in (root.get("lang"), _text(article.get("inLanguage")), in_tags):
         if text and re.match(r"[A-Za-z]{2}(?:[-_]|$)", text):
             return text[:2].lower()
     return None
