@@ -1,7 +1,7 @@
 """Audit hooks that end with their test.
 
 Python keeps every hook to the end of its process and calls all of them at each event, also at every `id()`. A
-command that may store its output adds one: after a hundred commands in one process, tests took twice the time.
+command that may store its output adds one: after a hundred commands in a process, tests took twice the time.
 """
 
 from __future__ import annotations
