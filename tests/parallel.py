@@ -14,8 +14,8 @@ import sys
 import threading
 import traceback
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,6 +28,8 @@ from tests.fakes import forking
 
 NUMBER = 4  # bytes of a group's number in the queue
 MEMORY = 2_000_000_000  # bytes that one worker and what it starts may need
+SHARED = ("shipped_once",)
+"""Fixtures that are made once in a session and take long: one worker makes them."""
 UNFORKABLE = ("lancedb", "twisted.internet.reactor")
 """Modules whose threads and descriptors belong to one process."""
 THREADS = {"python", "python3", "pytest", "jemalloc_bg_thd", "polars-ooc-clea"}
@@ -64,6 +66,17 @@ def _jobs(text: str) -> int:
     return max(1, min(cores + 2, int(found[1]) * 1000 // MEMORY)) if found else cores
 
 
+def groups_of(items: Sequence[pytest.Item]) -> list[list[pytest.Item]]:
+    """Return what one worker runs: the tests of a file, or of all files that use a fixture of `SHARED`."""
+    shared = {
+        item.path: name for item in items for name in SHARED if name in getattr(item, "fixturenames", ())
+    }
+    found: dict[Path | str, list[pytest.Item]] = {}
+    for item in items:
+        found.setdefault(shared.get(item.path, item.path), []).append(item)
+    return list(found.values())
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
     """Give each worker one file after the other; return None where one process is enough."""
@@ -80,7 +93,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
 class _Pool:
     def __init__(self, session: pytest.Session) -> None:
         self._session = session
-        self._groups = [list(items) for _, items in groupby(session.items, key=lambda item: item.path)]
+        self._groups = groups_of(session.items)
         self._queue, filled = os.pipe()  # a read of one number is atomic: no lock is needed
         os.write(filled, b"".join(n.to_bytes(NUMBER, "big") for n in range(len(self._groups))))
         os.close(filled)

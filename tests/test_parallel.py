@@ -7,8 +7,10 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.fakes.forking import ROOT
+from tests.parallel import groups_of
 
 FILES = {
     "conftest.py": """
@@ -41,6 +43,18 @@ def test_many(n, once): assert once.is_dir()
 """,
     "test_c.py": "def test_alone(once): assert once.is_dir()",
 }
+
+
+class Item(NamedTuple):
+    """A test, as far as it decides which worker runs it."""
+
+    path: str
+    fixturenames: tuple[str, ...] = ()
+
+
+def test_files_that_share_a_fixture_are_run_by_one_worker() -> None:
+    items = [Item("a"), Item("a", ("shipped_once",)), Item("b"), Item("c", ("shipped_once",)), Item("b")]
+    assert groups_of(items) == [[*items[:2], items[3]], [items[2], items[4]]]  # type: ignore[arg-type]
 
 
 def run(folder: Path, *arguments: str, broken: str = "") -> tuple[Counter[str], str, int]:
