@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -66,6 +67,17 @@ class Place:
         return recorder.store(self.root, self.record, [str(self.named)])
 
 
+class FewModules:
+    """`sys` of a process that has imported little: each look asks about every file of a module."""
+
+    @property
+    def modules(self) -> dict[str, ModuleType]:
+        return {name: one for name, one in sys.modules.items() if name.startswith(("acme_parts", "json"))}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys, name)
+
+
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     found = Place(tmp_path)
@@ -74,6 +86,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     monkeypatch.delenv("ASSAY_MODELS", raising=False)
     monkeypatch.setenv("ACME_KEY", "one")
     monkeypatch.setattr(unchanged, "_recorder", None)
+    monkeypatch.setattr(unchanged, "sys", FewModules())
     monkeypatch.syspath_prepend(str(found.module.parent))
     spec = importlib.util.spec_from_file_location("acme_parts", found.module)
     assert spec is not None
