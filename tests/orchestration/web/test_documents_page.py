@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -260,9 +261,9 @@ def test_of_many_documents_only_a_page_is_sent(browser: Any, tmp_path: Path) -> 
             **row,
             "doc_id": f"d{at}",
             "url": f"https://x.example/{at:05}",
-            "metadata": lost if at == 7777 else "{}",
+            "metadata": lost if at == 777 else "{}",
         }
-        for at in range(10_000)
+        for at in range(1000)
     ]
     folder = store.folder("documents", "many")
     write_parquet(frame(many, DOCUMENTS), folder / "documents.parquet")
@@ -272,10 +273,10 @@ def test_of_many_documents_only_a_page_is_sent(browser: Any, tmp_path: Path) -> 
         opened.page.goto(shown.url())
         opened.page.wait_for_selector(ROWS)
         assert opened.page.locator(ROWS).count() == 50
-        assert "07777" in opened.text(ROWS)
-        assert sum(map(len, opened.received)) < 400_000
-        opened.page.goto(shown.url(page="200"))
-        opened.page.wait_for_selector("#listed .where:has-text('9951–10')")
-        opened.page.goto(shown.url(document="d7777"))
+        assert "00777" in opened.text(ROWS)
+        assert len(set(re.findall(rb"document=d\d+", b"".join(opened.received)))) == 50
+        opened.page.goto(shown.url(page="20"))
+        opened.page.wait_for_selector("#listed .where:has-text('951–1')")
+        opened.page.goto(shown.url(document="d777"))
         opened.page.wait_for_selector(".clean")
         assert opened.errors == []
