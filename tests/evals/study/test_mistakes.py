@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -345,17 +346,35 @@ def known_by(findings: list[str]) -> list[tuple[int, str]]:
     return [(one.line, one.code) for one in findings if isinstance(one, Mistake)]
 
 
+FoundIn = Callable[[Wrong], tuple[Path, list[str]]]
+
+
+@pytest.fixture(scope="module")
+def found_in(tmp_path_factory: pytest.TempPathFactory) -> FoundIn:
+    """Study -> its folder and its findings: each study is read once."""
+    known: dict[str, tuple[Path, list[str]]] = {}
+
+    def found(study: Wrong) -> tuple[Path, list[str]]:
+        if str(study) not in known:
+            folder = tmp_path_factory.mktemp("mistake")
+            known[str(study)] = folder, study.findings(folder)
+        return known[str(study)]
+
+    return found
+
+
 @pytest.mark.parametrize("study", OF_STUDIES, ids=lambda study: str(study)[:60])
-def test_a_mistake_is_known_by_its_line_and_code(tmp_path: Path, study: Wrong) -> None:
-    found = study.findings(tmp_path)
+def test_a_mistake_is_known_by_its_line_and_code(found_in: FoundIn, study: Wrong) -> None:
+    folder, found = found_in(study)
     assert known_by(found).count((study.line, study.code)) == 1, found
-    assert all(one.startswith(f"{tmp_path}/tiny.yaml:") for one in found)
+    assert all(one.startswith(f"{folder}/tiny.yaml:") for one in found)
 
 
-def test_the_texts_of_all_mistakes_are_those_of_the_golden_file(tmp_path: Path) -> None:
+def test_the_texts_of_all_mistakes_are_those_of_the_golden_file(found_in: FoundIn, tmp_path: Path) -> None:
     said: dict[str, list[str]] = {}
-    for number, study in enumerate(OF_STUDIES):
-        said[str(study)] = told(study.findings(tmp_path / str(number)), tmp_path / str(number))
+    for study in OF_STUDIES:
+        folder, found = found_in(study)
+        said[str(study)] = told(found, folder)
     for number, (text, _, _) in enumerate(OF_QUESTIONS, start=len(OF_STUDIES)):
         (folder := tmp_path / str(number)).mkdir()
         with pytest.raises(InputError) as caught:
