@@ -30,6 +30,7 @@ from rag_assay.evals.pipeline.pipeline import Pipeline
 from rag_assay.evals.study.cells import Cell
 from rag_assay.warehouse.errors import AssayError, InputError
 from rag_assay.warehouse.paths import Home
+from tests.fakes.forking import PROGRAM
 from tests.fakes.openai_server import FakeOpenAI, answer
 from tests.fakes.shipped import OWN, N, Shipped
 from tests.fakes.tiny import Bench
@@ -122,7 +123,9 @@ def test_every_cell_answers_elsewhere_as_it_was_measured(
 
 def printed_by_example(folder: Path, home: Home) -> list[str]:
     """Run the script of an export in a process of its own; return its lines: the answer, then passages."""
-    command = [sys.executable, str(folder / "example.py"), "Who is the mayor of Atlantis?"]
+    script = "import runpy, sys; del sys.argv[0]; runpy.run_path(sys.argv[0], run_name='__main__')"
+    example = [str(folder / "example.py"), "Who is the mayor of Atlantis?"]
+    command = [sys.executable, "-m", PROGRAM, script, *example]
     environment = {**os.environ, "ASSAY_HOME": str(home.root)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
