@@ -12,8 +12,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from html import escape
+from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Protocol
+
+import yaml
 
 from rag_assay.evals.metrics.costs import RunningCost
 from rag_assay.evals.statistics.comparison import Bounded, margin_of
@@ -29,133 +32,9 @@ NAMED = 2  # tied cells that are named; the rest are counted
 FEW = 12  # clusters; with fewer, only large differences are found
 
 
-TEXTS: Mapping[str, tuple[str, str]] = {
-    "none": ("No pipeline is recommended: {reason}.", "Keine Pipeline wird empfohlen: {reason}."),
-    "not_ranked": (
-        "no pipeline has values and answers for 98 % of the questions",
-        "keine hat Werte und Antworten für 98 % der Fragen",
-    ),
-    "not_run": ("no pipeline was run", "keine ist gelaufen"),
-    "use": ("Use {label}.", "Empfohlen: {label}."),
-    "only": ("It is the only pipeline with a rank: {of}.", "Sie hat als einzige Pipeline einen Rang: {of}."),
-    "best": ("It is the best: {of}.", "Sie ist die beste: {of}."),
-    "leads": ("It leads by {of}.", "Sie führt: {of}."),
-    "tied_1": ("{names} is tied with it.", "{names} liegt gleichauf."),
-    "tied": ("{names} are tied with it.", "{names} liegen gleichauf."),
-    "within_1": ("{names} is within the margin.", "{names} liegt innerhalb der Toleranz."),
-    "within": ("{names} are within the margin.", "{names} liegen innerhalb der Toleranz."),
-    "more": ("{n} more", "{n} weitere"),
-    "and": ("{first} and {last}", "{first} und {last}"),
-    "none_cheaper": (
-        "No tied pipeline is {what} at an expected loss of at most {most}, half of the margin.",
-        "Keine davon ist {what}, ohne dass der erwartete Verlust {most} übersteigt, die halbe Toleranz.",
-    ),
-    "answers_best": (
-        "It ranks as well as any and answers best by {by}: {of}.",
-        "Sie findet so gut wie jede andere und antwortet am besten nach {by}: {of}.",
-    ),
-    "leader": ("{label} leads by {of}.", "{label} führt: {of}."),
-    "chosen": ("{label} has {value} and is {what}{saved}.", "{label} hat {value} und ist {what}{saved}."),
-    "loses": (
-        "It is expected to lose {loss} against the leader, with a {p} chance of losing more than {most}.",
-        "Erwartet wird ein Verlust von {loss} gegen die führende; mehr als {most}: Wahrscheinlichkeit {p}.",
-    ),
-    "not_within": (
-        "That it is within the margin is not shown.",
-        "Dass sie innerhalb der Toleranz liegt, ist nicht gezeigt.",
-    ),
-    "cost": ("cheaper", "billiger"),
-    "latency": ("faster", "schneller"),
-    "simplicity": ("simpler", "einfacher"),
-    "usd": (" ({a} against {b} for 1,000 questions)", " ({a} statt {b} für 1,000 Fragen)"),
-    "seconds": (" ({a} s against {b} s a question)", " ({a} s statt {b} s je Frage)"),
-    "all_worse": (
-        "Every other pipeline is significantly worse.",
-        "Jede andere Pipeline ist signifikant schlechter.",
-    ),
-    "worse_1": ("1 pipeline is significantly worse.", "1 Pipeline ist signifikant schlechter."),
-    "worse": ("{n} pipelines are significantly worse.", "{n} Pipelines sind signifikant schlechter."),
-    "unranked_1": (
-        "1 pipeline has no rank: coverage below 98 %.",
-        "1 Pipeline hat keinen Rang: weniger als 98 % abgedeckt.",
-    ),
-    "unranked": (
-        "{n} pipelines have no rank: coverage below 98 %.",
-        "{n} Pipelines haben keinen Rang: weniger als 98 % abgedeckt.",
-    ),
-    "by_tokens": (
-        "All pipelines are compared at an equal context of {n} tokens.",
-        "Alle Pipelines sind bei gleichem Kontext verglichen: {n} Tokens.",
-    ),
-    "by_passages": (
-        "{title} counts passages and so favours long chunks; put `evidence_coverage@2000tokens` first in "
-        "`metrics:` for an equal context.",
-        "{title} zählt Passagen und bevorzugt damit lange Chunks; `evidence_coverage@2000tokens` als erste "
-        "Metrik unter `metrics:` vergleicht bei gleichem Kontext.",
-    ),
-    "no_claim_1": (
-        "{several} supports no claim about other {others}: at least {least} are needed, {better} or more are "
-        "better.",
-        "{several} erlaubt keine Aussage über andere {others}: nötig sind {least}, besser {better} "
-        "oder mehr.",
-    ),
-    "no_claim": (
-        "{several} support no claim about other {others}: at least {least} are needed, {better} or more are "
-        "better.",
-        "{several} erlauben keine Aussage über andere {others}: nötig sind {least}, besser {better} "
-        "oder mehr.",
-    ),
-    "few": (
-        "Only {several}: differences below {below} would mostly be missed.",
-        "Nur {several}: Unterschiede unter {below} blieben meist unentdeckt.",
-    ),
-    "needed": (
-        "About {several} would settle half of the ties.",
-        "Etwa {several} würden die Hälfte der Gleichstände entscheiden.",
-    ),
-    "cost_unknown": (
-        "Its cost is not known, so no pipeline is recommended for being cheaper.",
-        "Ihre Kosten sind nicht bekannt, also wird keine Pipeline empfohlen, weil sie billiger ist.",
-    ),
-    "costs_unknown": (
-        "Its costs and latencies are not known, so no pipeline is recommended for being cheaper.",
-        "Kosten und Dauer sind nicht bekannt, also wird keine Pipeline empfohlen, weil sie billiger ist.",
-    ),
-    "judged_by_language_model": (
-        "A language model judges this metric; its judge card says how well it agrees with annotators.",
-        "Ein Sprachmodell bewertet diese Metrik; wie gut es mit Annotatoren übereinstimmt, sagt seine Judge "
-        "Card.",
-    ),
-    "judged_by_entailment_classifier": (
-        "An entailment classifier judges this metric; its judge card says how well it agrees with "
-        "annotators.",
-        "Ein Entailment-Klassifikator bewertet diese Metrik; wie gut er mit Annotatoren übereinstimmt, sagt "
-        "seine Judge Card.",
-    ),
-    "judged_by_similarity": (
-        "This metric is a cosine similarity of embeddings; its judge card says how well it agrees with "
-        "annotators.",
-        "Diese Metrik ist eine Kosinus-Ähnlichkeit von Embeddings; wie gut sie mit Annotatoren "
-        "übereinstimmt, sagt ihre Judge Card.",
-    ),
-    "judged_by_other": (
-        "A judge without a language model gives this metric; its judge card says how well it agrees with "
-        "annotators.",
-        "Ein Judge ohne Sprachmodell gibt diese Metrik; wie gut er mit Annotatoren übereinstimmt, sagt seine "
-        "Judge Card.",
-    ),
-    "on": ("{title} {value} on {sample}", "{title} {value}, {sample}"),
-    "about": ("{questions} about {documents}", "{questions} ({documents})"),
-    "of_subset": ("a {subset}: {text}", "{subset}: {text}"),
-    "sample": ("sample of", "Stichprobe von"),
-    "question": ("question", "Frage"),
-    "questions": ("questions", "Fragen"),
-    "document": ("document", "Dokument"),
-    "documents": ("documents", "Dokumente"),
-    "to": ("{low} to {high}", "{low} bis {high}"),
-    "unknown": ("unknown", "unbekannt"),
-    "below_1": ("less than 1 %", "unter 1 %"),
-}
+TEXTS: Mapping[str, Sequence[str]] = yaml.load(
+    Path(__file__).with_name("verdict.yaml").read_text("utf-8"), yaml.CSafeLoader
+)
 """The sentences of a verdict in English, which are stored, and in German, for the app."""
 JUDGES = tuple(name.removeprefix("judged_by_") for name in TEXTS if name.startswith("judged_by_"))
 
