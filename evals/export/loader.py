@@ -12,19 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.evals.export import revisions
 from rag_assay.evals.export.checksums import HEADINGS, INDEX, verify_checksums
 from rag_assay.evals.export.recipe import ExportedRecipe, asking_of, read_recipe, read_written
-from rag_assay.evals.export.revisions import (
-    ExpectedResult,
-    bring_models,
-    differences,
-    located,
-    other_libraries,
-    read_expected,
-    read_revisions,
-    refuse_credentials,
-    used_models,
-)
 from rag_assay.evals.pipeline.passages import Headings
 from rag_assay.evals.pipeline.pipeline import Pipeline, make_ready, pipeline_of
 from rag_assay.evals.pipeline.retrieval import open_tuned_retrieval
@@ -46,7 +36,7 @@ class OpenedExport:
     folder: Path
     digest: str
     recipe: ExportedRecipe
-    expected: tuple[ExpectedResult, ...]
+    expected: tuple[revisions.ExpectedResult, ...]
     differences: tuple[str, ...]
     libraries: tuple[str, ...]
 
@@ -58,25 +48,27 @@ def read_export(
     port) that may be called.
     """
     digest = verify_checksums(folder)
-    known = read_revisions(folder)
+    known = revisions.read_revisions(folder)
     written = read_written(folder)
     asking = asking_of(written)
-    refuse_credentials(asking)
-    found = located(asking, folder, work.home, known["models"])
-    bring_models(used_models(found), folder, work.home)
+    revisions.refuse_credentials(asking)
+    found = revisions.located(asking, folder, work.home, known["models"])
+    revisions.bring_models(revisions.used_models(found), folder, work.home)
     recipe = read_recipe({**written, **found}, folder)
     _refuse_strangers(recipe, folder, trusted)
-    differing = differences(recipe, known)
+    differing = revisions.differences(recipe, known)
     if differing and not anyway:
         raise InputError(
             *(f"{folder}: {one}" for one in differing),
             f"{folder}: its answers would not be those that were measured; export again with this version, "
             "or serve it all the same with --anyway",
         )
-    expected = tuple(read_expected(folder))
+    expected = tuple(revisions.read_expected(folder))
     allow(map(origin, trusted))
     open_servers(recipe)
-    return OpenedExport(folder, digest, recipe, expected, tuple(differing), tuple(other_libraries(known)))
+    return OpenedExport(
+        folder, digest, recipe, expected, tuple(differing), tuple(revisions.other_libraries(known))
+    )
 
 
 def _refuse_strangers(recipe: ExportedRecipe, folder: Path, trusted: Collection[str]) -> None:

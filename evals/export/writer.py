@@ -15,15 +15,7 @@ from string import Template
 from typing import Any, NamedTuple
 
 from rag_assay.assets.engine.stage import BuildContext
-from rag_assay.evals.export.checksums import (
-    HEADINGS,
-    HEADINGS_SCHEMA,
-    INDEX,
-    SUMS,
-    VERDICT,
-    added_names,
-    seal,
-)
+from rag_assay.evals.export import checksums, revisions
 from rag_assay.evals.export.recipe import (
     RECIPE,
     ExportedRecipe,
@@ -32,20 +24,6 @@ from rag_assay.evals.export.recipe import (
     map_texts,
     recipe_of,
     write_recipe,
-)
-from rag_assay.evals.export.revisions import (
-    PROMPTS,
-    ExpectedResult,
-    Used,
-    copy_models,
-    measured,
-    prompt_files,
-    refuse_credentials,
-    relocate_recipe,
-    revisions_of,
-    used_models,
-    write_expected,
-    write_revisions,
 )
 from rag_assay.evals.pipeline.passages import headings_of
 from rag_assay.evals.pipeline.pipeline import Pipeline, open_pipeline
@@ -70,7 +48,7 @@ _NEEDS = {
 
 
 def written_texts(
-    recipe: ExportedRecipe, expected: Sequence[ExpectedResult], used: Sequence[Used]
+    recipe: ExportedRecipe, expected: Sequence[revisions.ExpectedResult], used: Sequence[revisions.Used]
 ) -> dict[str, str]:
     question = expected[0].question["question"] if expected else "What is this about?"
     cell = recipe.key
@@ -132,19 +110,19 @@ def export(
     _refuse_what_is_there(target, force=wanted.force)
     with open_pipeline(study, cell, work) as pipeline, _whole(target) as folder:
         taken = _taken(study, cell, pipeline)
-        expected = measured(study, cell, work, wanted.questions) if wanted.questions else []
+        expected = revisions.measured(study, cell, work, wanted.questions) if wanted.questions else []
         index = _copy_index(study, cell, folder, work)
         if pipeline.headings is not None:
             _write_headings(study, cell, folder, work)
         if wanted.with_models:
-            copy_models(taken.used, taken.held, folder, work.home)
+            revisions.copy_models(taken.used, taken.held, folder, work.home)
         data = {**_data(study, cell, index, work), "fitted": _fitted(study, cell, pipeline)}
-        write_revisions(revisions_of(taken.recipe, taken.used, data), folder)
+        revisions.write_revisions(revisions.revisions_of(taken.recipe, taken.used, data), folder)
         if expected:
-            write_expected(expected, folder)
+            revisions.write_expected(expected, folder)
         _write_texts(taken, expected, folder)
         _write_verdict(study, cell, folder, work)
-        found = seal(folder)
+        found = checksums.seal(folder)
         size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     return ExportSummary(found, size, len(expected))
 
@@ -156,7 +134,7 @@ class _Taken(NamedTuple):
 
     recipe: ExportedRecipe
     written: dict[str, Any]
-    used: list[Used]
+    used: list[revisions.Used]
     held: dict[str, Path]
 
 
@@ -166,9 +144,9 @@ def _taken(study: Study, cell: Cell, pipeline: Pipeline) -> _Taken:
     )
     recipe = recipe_of(parts, study.description, _built(study, cell))
     asking = asking_of(dump_recipe(recipe))
-    refuse_credentials(asking)
-    written, held = relocate_recipe(asking, Path.cwd())
-    return _Taken(recipe, {**dump_recipe(recipe), **written}, used_models(asking), held)
+    revisions.refuse_credentials(asking)
+    written, held = revisions.relocate_recipe(asking, Path.cwd())
+    return _Taken(recipe, {**dump_recipe(recipe), **written}, revisions.used_models(asking), held)
 
 
 def _fitted(study: Study, cell: Cell, pipeline: Pipeline) -> dict[str, Any]:
@@ -192,7 +170,7 @@ def _built(study: Study, cell: Cell) -> dict[str, Any]:
 
 def _copy_index(study: Study, cell: Cell, folder: Path, work: BuildContext) -> Artifact:
     index = _current("indexes", Grid([study]).index_key(cell), work)
-    shutil.copytree(work.store.folder("indexes", index.identity), folder / INDEX)
+    shutil.copytree(work.store.folder("indexes", index.identity), folder / checksums.INDEX)
     return index
 
 
@@ -202,7 +180,7 @@ def _write_headings(study: Study, cell: Cell, folder: Path, work: BuildContext) 
         {"chunk_id": one, "heading_path": list(path)}
         for one, path in sorted(headings_of(chunks, work).items())
     ]
-    write_parquet(frame(rows, HEADINGS_SCHEMA), folder / HEADINGS)
+    write_parquet(frame(rows, checksums.HEADINGS_SCHEMA), folder / checksums.HEADINGS)
 
 
 def _data(study: Study, cell: Cell, index: Artifact, work: BuildContext) -> dict[str, Any]:
@@ -222,12 +200,15 @@ def _write_verdict(study: Study, cell: Cell, folder: Path, work: BuildContext) -
         return
     rows = read_parquet(work.store.folder("leaderboard", board.identity) / "verdicts.parquet")
     verdict = {"exported": cell.key, **rows.row(0, named=True)}
-    _write(folder / VERDICT, json.dumps(verdict, ensure_ascii=False, indent=1) + "\n")
+    _write(folder / checksums.VERDICT, json.dumps(verdict, ensure_ascii=False, indent=1) + "\n")
 
 
-def _write_texts(taken: _Taken, expected: list[ExpectedResult], folder: Path) -> None:
-    prompts = {f"{PROMPTS}/{name}": text for name, text in prompt_files(taken.recipe.generator).items()}
-    own = {name: path for name, path in taken.held.items() if name.startswith(PROMPTS)}
+def _write_texts(taken: _Taken, expected: list[revisions.ExpectedResult], folder: Path) -> None:
+    prompts = {
+        f"{revisions.PROMPTS}/{name}": text
+        for name, text in revisions.prompt_files(taken.recipe.generator).items()
+    }
+    own = {name: path for name, path in taken.held.items() if name.startswith(revisions.PROMPTS)}
     prompts |= {name: path.read_text("utf-8-sig") for name, path in own.items()}
     write_recipe(taken.written, folder)
     for name, text in (prompts | written_texts(taken.recipe, expected, taken.used)).items():
@@ -260,7 +241,7 @@ def _refuse_what_is_there(target: Path, *, force: bool) -> None:
         return
     if not target.is_dir() or target.is_symlink() or not is_export(target):
         raise InputError(f"{target} exists and is not an export; name another folder, or an empty one")
-    added = added_names(target)
+    added = checksums.added_names(target)
     if added:
         raise InputError(
             f"{target}: holds files that are no part of the export ({', '.join(added[:3])}); move them first"
@@ -270,7 +251,7 @@ def _refuse_what_is_there(target: Path, *, force: bool) -> None:
 
 
 def is_export(folder: Path) -> bool:
-    return (folder / SUMS).is_file() and (folder / RECIPE).is_file()
+    return (folder / checksums.SUMS).is_file() and (folder / RECIPE).is_file()
 
 
 @contextmanager

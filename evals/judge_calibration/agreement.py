@@ -11,22 +11,11 @@ import numpy.typing as npt
 import polars as pl
 
 from rag_assay.evals.rubrics.rubric import Criterion, Rubric, metric_name
+from rag_assay.evals.statistics import raters
 from rag_assay.evals.statistics.bootstrap import UNIT
 from rag_assay.evals.statistics.clusters import Codes
 from rag_assay.evals.statistics.estimate import Estimate, Floats
 from rag_assay.evals.statistics.question_clusters import ALONE, Clustering
-from rag_assay.evals.statistics.raters import (
-    TENTATIVE,
-    Level,
-    Weights,
-    bias_of,
-    change,
-    cohens_kappa,
-    equal_pairs,
-    krippendorffs_alpha,
-    mean_of,
-    to_the_others,
-)
 
 Flags: TypeAlias = "npt.NDArray[np.bool_]"
 
@@ -123,7 +112,11 @@ MEASURES = {
     "minutes": "that a person has looked at items",
 }
 """Measure -> what it is. Those without an annotator are of all together."""
-_WEIGHTS: Mapping[Level, Weights] = {"nominal": "none", "ordinal": "quadratic", "interval": "quadratic"}
+_WEIGHTS: Mapping[raters.Level, raters.Weights] = {
+    "nominal": "none",
+    "ordinal": "quadratic",
+    "interval": "quadratic",
+}
 _ONE_ANNOTATOR = "no other annotator has scored these items"
 _NO_REPEATS = "no item was shown twice"
 
@@ -172,10 +165,10 @@ def agreement_warnings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
             )
         elif alpha is None:
             found.append(f"{name}: no agreement can be computed: {row['reason']}")
-        elif alpha < TENTATIVE:
+        elif alpha < raters.TENTATIVE:
             found.append(
                 f"{name}: people agree too little (Krippendorff's alpha {alpha:.3f} on {n} items): below "
-                f"{TENTATIVE} not even tentative conclusions hold"
+                f"{raters.TENTATIVE} not even tentative conclusions hold"
             )
     return found
 
@@ -185,7 +178,7 @@ def _row(rubric: str, criterion: str | None, one: Agreed) -> dict[str, Any]:
     return {**named, "annotator": one.annotator, "other": one.other, **one.estimate._asdict()}
 
 
-def _together(held: RatingOverlap, level: Level, seed: int) -> Iterator[Agreed]:
+def _together(held: RatingOverlap, level: raters.Level, seed: int) -> Iterator[Agreed]:
     often = np.bincount(held.items)
     items, shared = len(often), int((often > 1).sum())
     yield Agreed("items", Estimate(items, n=items))
@@ -197,13 +190,13 @@ def _together(held: RatingOverlap, level: Level, seed: int) -> Iterator[Agreed]:
         yield Agreed("alpha", Estimate(None, reason=why))
         yield Agreed("equal", Estimate(None, reason=why))
     else:
-        yield Agreed("alpha", krippendorffs_alpha(held.items, held.values, level, seed, held.clusters))
-        yield Agreed("equal", equal_pairs(held.items, held.values, seed, held.clusters))
+        yield Agreed("alpha", raters.krippendorffs_alpha(held.items, held.values, level, seed, held.clusters))
+        yield Agreed("equal", raters.equal_pairs(held.items, held.values, seed, held.clusters))
     yield from _repeats(held, np.ones(len(held.who), np.bool_), level, seed, None)
 
 
-def _apart(held: RatingOverlap, level: Level, seed: int) -> Iterator[Agreed]:
-    differences = to_the_others(held.items, held.values)
+def _apart(held: RatingOverlap, level: raters.Level, seed: int) -> Iterator[Agreed]:
+    differences = raters.to_the_others(held.items, held.values)
     for number, name in enumerate(held.people):
         own = held.who == number
         n = int(own.sum())
@@ -218,32 +211,34 @@ def _habits(
     held: RatingOverlap, chosen: Flags, differences: Floats, seed: int, name: str
 ) -> Iterator[Agreed]:
     clusters = held.of(chosen)
-    yield Agreed("bias", bias_of(differences[chosen], seed, clusters), name)
+    yield Agreed("bias", raters.bias_of(differences[chosen], seed, clusters), name)
     at = held.at[chosen]
     if not len(at) or not np.isfinite(at).all():
         why = "the order of these scores is not known" if len(at) else _ONE_ANNOTATOR
         yield Agreed("drift", Estimate(None, reason=why), name)
         yield Agreed("trend", Estimate(None, reason=why), name)
         return
-    yield Agreed("drift", change((at >= 0.5).astype(np.float64), differences[chosen], clusters), name)
-    yield Agreed("trend", change(at, differences[chosen], clusters), name)
+    yield Agreed("drift", raters.change((at >= 0.5).astype(np.float64), differences[chosen], clusters), name)
+    yield Agreed("trend", raters.change(at, differences[chosen], clusters), name)
 
 
-def _repeats(held: RatingOverlap, own: Flags, level: Level, seed: int, name: str | None) -> Iterator[Agreed]:
+def _repeats(
+    held: RatingOverlap, own: Flags, level: raters.Level, seed: int, name: str | None
+) -> Iterator[Agreed]:
     chosen = own & np.isfinite(held.again)
     if not chosen.any():
         for measure in ("repeats", "repeats_apart", "repeats_alpha"):
             yield Agreed(measure, Estimate(None, reason=_NO_REPEATS), name)
         return
     first, again, clusters = held.values[chosen], held.again[chosen], held.of(chosen)
-    yield Agreed("repeats", mean_of((first == again).astype(np.float64), seed, clusters, UNIT), name)
-    yield Agreed("repeats_apart", mean_of(np.abs(first - again), seed, clusters), name)
+    yield Agreed("repeats", raters.mean_of((first == again).astype(np.float64), seed, clusters, UNIT), name)
+    yield Agreed("repeats_apart", raters.mean_of(np.abs(first - again), seed, clusters), name)
     items = np.tile(np.arange(len(first)), 2)
     both = np.concatenate([first, again])
-    yield Agreed("repeats_alpha", krippendorffs_alpha(items, both, level, seed, clusters), name)
+    yield Agreed("repeats_alpha", raters.krippendorffs_alpha(items, both, level, seed, clusters), name)
 
 
-def _pair(held: RatingOverlap, one: int, other: int, level: Level, seed: int) -> Iterator[Agreed]:
+def _pair(held: RatingOverlap, one: int, other: int, level: raters.Level, seed: int) -> Iterator[Agreed]:
     of_one, of_other = np.flatnonzero(held.who == one), np.flatnonzero(held.who == other)
     both = (held.items[of_one], held.items[of_other])
     items, at_one, at_other = np.intersect1d(*both, assume_unique=True, return_indices=True)
@@ -252,8 +247,8 @@ def _pair(held: RatingOverlap, one: int, other: int, level: Level, seed: int) ->
     first, second = held.values[of_one[at_one]], held.values[of_other[at_other]]
     clusters = None if held.clusters is None else np.unique(held.clusters[items], return_inverse=True)[1]
     names = held.people[one], held.people[other]
-    yield Agreed("equal", mean_of((first == second).astype(np.float64), seed, clusters, UNIT), *names)
-    yield Agreed("kappa", cohens_kappa(first, second, _WEIGHTS[level], clusters), *names)
+    yield Agreed("equal", raters.mean_of((first == second).astype(np.float64), seed, clusters, UNIT), *names)
+    yield Agreed("kappa", raters.cohens_kappa(first, second, _WEIGHTS[level], clusters), *names)
 
 
 def _minutes(scores: pl.DataFrame) -> Iterator[Agreed]:

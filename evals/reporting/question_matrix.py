@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from rag_assay.evals.question_sets.losses import Loss
+from rag_assay.evals.reporting import stored_rows
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
 from rag_assay.evals.reporting.journey import (
     Dispute,
@@ -27,17 +28,6 @@ from rag_assay.evals.reporting.retrieval_funnel import depth, fates_of
 from rag_assay.evals.reporting.rows import board_data, not_run_replicates
 from rag_assay.evals.reporting.stale_results import StoredResult, stored_result
 from rag_assay.evals.reporting.standings import cell_labels, group_of, main_subset
-from rag_assay.evals.reporting.stored_rows import (
-    OF_CELL,
-    cards_of,
-    select_rows,
-    stored_answers,
-    stored_judgements,
-    stored_losses,
-    stored_people,
-    stored_scores,
-    uncalibrated_metrics,
-)
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.parquet import read_parquet
@@ -248,7 +238,7 @@ def _read_lost(matrix: QuestionMatrix, pipelines: Sequence[str], home: Home) -> 
     read = {one: cells[one].ranking for one in pipelines if one in cells and cells[one].reads_ranking}
     found: dict[str, dict[str, str]] = {ranking: {} for ranking in read.values()}
     with matrix.result.store.connect() as connection:
-        losses = stored_losses(connection, {one: one for one in found}) if found else None
+        losses = stored_rows.stored_losses(connection, {one: one for one in found}) if found else None
     for ranking, question, lost in fates_of(losses, matrix.questions, depth(matrix.data.primary)).iter_rows():
         found[ranking][question] = lost or FOUND
     return {one: found[read[one]] if one in read else {} for one in pipelines}
@@ -301,11 +291,11 @@ def _dispute_data(matrix: QuestionMatrix, home: Home) -> ReportData:
     del home
     result, cells = matrix.result, list(matrix.labels)
     study = result.study
-    people = stored_people(study, result.store)
+    people = stored_rows.stored_people(study, result.store)
     with result.store.connect() as connection:
         sql = f"SELECT * FROM current_scores WHERE metric = ? AND list_contains(?, cell) AND {_IS_RUN}"  # noqa: S608
         wanted = [matrix.data.primary.name, cells, matrix.not_run]
-        scores = select_rows(connection, sql, wanted, {**SCORES, **OF_CELL})
+        scores = stored_rows.select_rows(connection, sql, wanted, {**SCORES, **stored_rows.OF_CELL})
         judgements = _judgements(connection, study, cells) if people is not None else None
     return replace(
         matrix.data, questions=matrix.questions, scores=scores, people=people, judgements=judgements
@@ -315,8 +305,8 @@ def _dispute_data(matrix: QuestionMatrix, home: Home) -> ReportData:
 def _judgements(
     connection: duckdb.DuckDBPyConnection, study: Study, cells: list[str], question: str | None = None
 ) -> pl.DataFrame:
-    open_metrics = uncalibrated_metrics(study, cards_of(connection, study))
-    return stored_judgements(connection, list(study.judges), cells, open_metrics, question)
+    open_metrics = stored_rows.uncalibrated_metrics(study, stored_rows.cards_of(connection, study))
+    return stored_rows.stored_judgements(connection, list(study.judges), cells, open_metrics, question)
 
 
 @on_whole_database
@@ -335,11 +325,11 @@ def _read_journey(
         data = replace(
             matrix.data,
             questions=asked,
-            scores=_that_ran(matrix, stored_scores(connection, pipelines, question_id)),
-            answers=_that_ran(matrix, stored_answers(connection, pipelines, question_id)),
+            scores=_that_ran(matrix, stored_rows.stored_scores(connection, pipelines, question_id)),
+            answers=_that_ran(matrix, stored_rows.stored_answers(connection, pipelines, question_id)),
             judgements=_judgements(connection, study, pipelines, question_id),
-            losses=stored_losses(connection, first),
-            people=stored_people(study, result.store),
+            losses=stored_rows.stored_losses(connection, first),
+            people=stored_rows.stored_people(study, result.store),
             journey=journey,
         )
     runs = runs_of(data, pipelines)

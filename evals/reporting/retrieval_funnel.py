@@ -12,22 +12,9 @@ import polars as pl
 from markupsafe import Markup
 
 from rag_assay.evals.question_sets.losses import Loss
-from rag_assay.evals.reporting import limits
+from rag_assay.evals.reporting import limits, sections
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
 from rag_assay.evals.reporting.display import count, left_out, link_of, listed, percent, several, truncate
-from rag_assay.evals.reporting.sections import (
-    Block,
-    Bullets,
-    Column,
-    Definitions,
-    PageHeading,
-    PageParagraph,
-    PageSection,
-    Table,
-    TableFigure,
-    numbers,
-    section,
-)
 from rag_assay.evals.reporting.standings import LeaderboardCell, subsets
 from rag_assay.warehouse.schemas import LOSSES
 
@@ -119,40 +106,46 @@ def funnel_of(data: ReportData, hardest: Sequence[str]) -> Lost | None:
     return Lost(len(questions), k, tuple(rankers), causes, summary, tuple(unfound))
 
 
-def lost_section(data: ReportData, hardest: Sequence[str]) -> PageSection | None:
+def lost_section(data: ReportData, hardest: Sequence[str]) -> sections.PageSection | None:
     """Return where questions were lost; None where no ranking has kept it."""
     found = funnel_of(data, hardest)
     if found is None:
         return None
     rows = []
     for one in found.rankers[: limits.LEADERBOARD_ROWS]:
-        row: list[str | TableFigure] = [one.label]
-        row.append(TableFigure(count(one.found), (percent(one.found / found.n),), sort=one.found))
+        row: list[str | sections.TableFigure] = [one.label]
+        row.append(sections.TableFigure(count(one.found), (percent(one.found / found.n),), sort=one.found))
         for n in (one.lost.get(cause, 0) for cause in found.causes):
             style = "most" if n and n == one.most else "" if n else "none"
-            row.append(TableFigure(count(n), sort=n, style=style))
+            row.append(sections.TableFigure(count(n), sort=n, style=style))
         if found.any_failed:
-            row.append(TableFigure(count(one.failed), sort=one.failed, style="low" if one.failed else "none"))
+            row.append(
+                sections.TableFigure(
+                    count(one.failed), sort=one.failed, style="low" if one.failed else "none"
+                )
+            )
         rows.append(row)
-    columns = [Column("Ranking", style="cell"), *numbers("Found")]
-    columns += numbers(*(one.label.capitalize() for one in found.causes))
-    columns += numbers("Failed") if found.any_failed else []
+    columns = [sections.Column("Ranking", style="cell"), *sections.numbers("Found")]
+    columns += sections.numbers(*(one.label.capitalize() for one in found.causes))
+    columns += sections.numbers("Failed") if found.any_failed else []
     rest = left_out("the table `losses` in DuckDB holds them", ranking=len(found.rankers) - len(rows))
-    blocks: list[Block] = [
+    blocks: list[sections.Block] = [
         found.summary,
         _introduction(found.k, found.causes),
-        Table("Where questions are lost, by ranking", columns, rows, rest, "sortable filterable lost"),
-        Definitions(legend(found.causes, found.k, failed=found.any_failed)),
+        sections.Table(
+            "Where questions are lost, by ranking", columns, rows, rest, "sortable filterable lost"
+        ),
+        sections.Definitions(legend(found.causes, found.k, failed=found.any_failed)),
     ]
     if found.unfound:
         blocks += [
-            PageHeading("Found by no retriever"),
-            Bullets([_listed(one) for one in found.unfound[: limits.UNFOUND]], "unfound"),
+            sections.PageHeading("Found by no retriever"),
+            sections.Bullets([_listed(one) for one in found.unfound[: limits.UNFOUND]], "unfound"),
         ]
         further = max(0, len(found.unfound) - limits.UNFOUND)
         more = left_out("the view `current_losses` in DuckDB holds them", question=further)
-        blocks += [PageParagraph(more)] if more else []
-    return section("lost", blocks)
+        blocks += [sections.PageParagraph(more)] if more else []
+    return sections.section("lost", blocks)
 
 
 def _listed(one: Mapping[str, Any]) -> Markup:

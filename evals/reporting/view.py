@@ -10,17 +10,8 @@ from typing import Any
 
 import polars as pl
 
-from rag_assay.evals.reporting import limits
+from rag_assay.evals.reporting import contexts, limits
 from rag_assay.evals.reporting.caveats import blind_spot_sentences
-from rag_assay.evals.reporting.contexts import (
-    Contexts,
-    Front,
-    contexts,
-    cost_fronts,
-    costs,
-    costs_section,
-    usd_by_cell,
-)
 from rag_assay.evals.reporting.data import ReportData
 from rag_assay.evals.reporting.display import (
     MISSING,
@@ -103,9 +94,11 @@ def view(data: ReportData) -> View:
     )
 
 
-def fronts_of(data: ReportData, at_length: Contexts | None) -> tuple[Front, ...]:
+def fronts_of(data: ReportData, at_length: contexts.Contexts | None) -> tuple[contexts.Front, ...]:
     """Return a front for each cost, that of the length of context first."""
-    found = cost_fronts(data, main_subset(data), costs(data), usd_by_cell(data), cell_labels(data))
+    found = contexts.cost_fronts(
+        data, main_subset(data), contexts.costs(data), contexts.usd_by_cell(data), cell_labels(data)
+    )
     return (at_length.front, *found) if at_length and at_length.front else found
 
 
@@ -113,7 +106,7 @@ def _sections(
     data: ReportData, found: Sequence[RankedResult], cells: Sequence[str], hard: Hardest, followed: Journeys
 ) -> list[PageSection | None]:
     main, labels = main_subset(data), cell_labels(data)
-    at_length = contexts(data)
+    at_length = contexts.contexts(data)
     fronts = fronts_of(data, at_length)
     charts = [one for one in (roc_figure(data), bars.stages_figure(data)) if one]
     questions = [one.question["question_id"] for one in hard.questions]
@@ -128,7 +121,7 @@ def _sections(
         matrix_section(data, main),
         _charted("questions-chunkings", questions_figure(data, main)),
         _charted("latencies", bars.latencies_figure(data)),
-        costs_section(data, labels, reasons_missing(data)),
+        contexts.costs_section(data, labels, reasons_missing(data)),
         contexts_section(at_length, fronts),
         risk_section(data, cells, labels),
         people_section(data),
