@@ -8,9 +8,11 @@ from typing import Any
 
 from rag_assay.evals.generation.citations import read_markers
 from rag_assay.evals.generation.contract import Answer, Attempt, Bin
+from rag_assay.evals.metrics.token_overlap import merged
 from rag_assay.evals.reporting.display import number, safe_link, several
 from rag_assay.evals.reporting.stored_rows import UNCALIBRATED
 from rag_assay.warehouse.schemas import Status
+from rag_assay.warehouse.spans import Span
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ def cut_words(kept: Sequence[int]) -> str:
     return f"{told} to fit the context" if told else ""
 
 
-Span = tuple[int, int]
+Ends = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ class EvidenceSegment:
     evidence: bool
 
 
-def evidence_spans(doc_id: str, start: int, end: int, evidence: Iterable[Mapping[str, Any]]) -> list[Span]:
+def evidence_spans(doc_id: str, start: int, end: int, evidence: Iterable[Mapping[str, Any]]) -> list[Ends]:
     """Return merged, ordered spans from the hit's start; evidence without offsets fills the hit."""
     found = []
     for item in evidence:
@@ -93,10 +95,10 @@ def evidence_spans(doc_id: str, start: int, end: int, evidence: Iterable[Mapping
         span = (max(item["start"], start) - start, min(item["end"], end) - start)
         if span[0] < span[1]:
             found.append(span)
-    return _merged(found)
+    return [(span.start, span.end) for span in merged([Span(doc_id, *one) for one in found])]
 
 
-def segments(text: str, spans: Sequence[Span], limit: int) -> tuple[EvidenceSegment, ...]:
+def segments(text: str, spans: Sequence[Ends], limit: int) -> tuple[EvidenceSegment, ...]:
     """Split at the spans, cut to about ``limit`` characters around the first span.
 
     >>> [(s.text, s.evidence) for s in segments("abcdef", [(2, 4)], 10)]
@@ -116,20 +118,10 @@ def segments(text: str, spans: Sequence[Span], limit: int) -> tuple[EvidenceSegm
     return tuple(part for part in parts if part.text)
 
 
-def _window_start(length: int, spans: Sequence[Span], limit: int) -> int:
+def _window_start(length: int, spans: Sequence[Ends], limit: int) -> int:
     if length <= limit or not spans or spans[0][1] <= limit:
         return 0
     return min(max(0, spans[0][0] - limit // 4), max(0, length - limit))
-
-
-def _merged(spans: list[Span]) -> list[Span]:
-    merged: list[Span] = []
-    for start, end in sorted(spans):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        else:
-            merged.append((start, end))
-    return merged
 
 
 Row = Mapping[str, Any]

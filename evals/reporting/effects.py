@@ -18,8 +18,10 @@ from rag_assay.evals.reporting.display import interval, number, p_value, with_si
 from rag_assay.evals.reporting.limits import EFFECT_GROUPS
 from rag_assay.evals.reporting.standings import Subset, Values, group_of, subsets, values_of
 from rag_assay.evals.reporting.texts import CHARTS, Language, listed_in, several, words_in
+from rag_assay.evals.statistics.clusters import Codes
 from rag_assay.evals.statistics.effects import Interaction, Levels, effect, interaction, over_contexts
 from rag_assay.evals.statistics.full_crossing import Crossing
+from rag_assay.evals.statistics.resampling import Floats
 from rag_assay.evals.statistics.significance import ALPHA, holm
 
 COLUMNS = ("type", "language", "question_set")  # of questions, by which effects are broken down
@@ -123,21 +125,21 @@ def _effect(
     if along is None:
         return None
     crossed, table = along
-    better = metric.higher_is_better
-    codes = data.clusters.codes(values.questions)
-    margin = data.margin_of(metric)
-    found = effect(over_contexts(table), data.seed, codes, higher_is_better=better, margin=margin)
+    codes, places = data.clusters.codes(values.questions), len(values.places)
+    found = compare_levels(metric, over_contexts(table), data.seed, codes, data.margin_of(metric))
     if found is None:
         return None
-    found, places = _within(found, metric), len(values.places)
     return AxisEffect(axis, values.axes, metric, subset.name, crossed.levels[0], crossed, places, found)
 
 
-def _within(found: Levels, metric: MetricInfo) -> Levels:
-    """Clip intervals of means to the metric's bounds."""
-    low = -np.inf if metric.bounds[0] is None else metric.bounds[0]
-    high = np.inf if metric.bounds[1] is None else metric.bounds[1]
-    return found._replace(low=np.clip(found.low, low, high), high=np.clip(found.high, low, high))
+def compare_levels(
+    metric: MetricInfo, table: Floats, seed: int, clusters: Codes | None, margin: float | None = None
+) -> Levels | None:
+    """Return `effect`, with intervals of means within the metric's bounds."""
+    found = effect(table, seed, clusters, higher_is_better=metric.higher_is_better, margin=margin)
+    if found is None or metric.bounds == (None, None):
+        return found
+    return found._replace(low=np.clip(found.low, *metric.bounds), high=np.clip(found.high, *metric.bounds))
 
 
 def _axis_pairs(
@@ -177,11 +179,9 @@ def _groups(data: ReportData, subset: Subset, whole: AxisEffect) -> list[GroupEf
         largest = sorted(sizes, key=lambda name: (-sizes[name], name))[:EFFECT_GROUPS]
         for group in largest if len(sizes) > 1 else []:
             clusters = data.clusters.codes([*np.array(values.questions)[of == group].tolist()])
-            better = whole.metric.higher_is_better
             margin = data.margin_of(whole.metric)
-            own = effect(table[of == group], data.seed, clusters, higher_is_better=better, margin=margin)
+            own = compare_levels(whole.metric, table[of == group], data.seed, clusters, margin)
             if own is not None:
-                own = _within(own, whole.metric)
                 found.append(GroupEffect(column, group, replace(whole, found=own)))
     return found
 

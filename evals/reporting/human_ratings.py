@@ -30,7 +30,7 @@ from rag_assay.evals.reporting.display import (
     truncate,
     with_sign,
 )
-from rag_assay.evals.reporting.effects import AxisEffect, effect_words
+from rag_assay.evals.reporting.effects import AxisEffect, compare_levels, effect_words
 from rag_assay.evals.reporting.rating_scores import ScoredAnswers, ScoresOfPeople, written
 from rag_assay.evals.reporting.sections import (
     Block,
@@ -54,7 +54,7 @@ from rag_assay.evals.reporting.sections import (
 )
 from rag_assay.evals.reporting.standings import Values, value_table
 from rag_assay.evals.statistics.bootstrap import bootstrap
-from rag_assay.evals.statistics.effects import effect, over_contexts
+from rag_assay.evals.statistics.effects import over_contexts
 from rag_assay.evals.statistics.question_clusters import Clustering
 from rag_assay.evals.statistics.raters import RELIABLE, TENTATIVE
 from rag_assay.evals.study.cells import AXES
@@ -103,13 +103,11 @@ def axis_effect(answers: ScoredAnswers, axis: str, seed: int, clusters: Clusteri
     if along is None:
         return None
     crossed, crossed_values = along
-    found = effect(over_contexts(crossed_values), seed, clusters.codes(questions))
+    metric, codes = metric_of(answers), clusters.codes(questions)
+    found = compare_levels(metric, over_contexts(crossed_values), seed, codes)
     if found is None:
         return None
-    least, most = answers.criterion.bounds
-    found = found._replace(low=np.clip(found.low, least, most), high=np.clip(found.high, least, most))
-    levels = crossed.levels[0]
-    return AxisEffect(axis, AXES, metric_of(answers), "all", levels, crossed, len(places), found)
+    return AxisEffect(axis, AXES, metric, "all", crossed.levels[0], crossed, len(places), found)
 
 
 def least_words(found: AxisEffect) -> str:
@@ -135,12 +133,8 @@ def _axis(people: ScoresOfPeople, answers: ScoredAnswers, axis: str, data: Repor
         figures = _level(answers, axis, name, data)
         levels.append({**figures, **known, **_difference_columns(compared, name)})
     levels.sort(key=lambda row: (-row["value"], row[axis]))
-    if compared is None:
-        sentences: tuple[str, ...] = (
-            f"The {axis}s cannot be compared: of no question answers were scored in equal contexts of two.",
-        )
-    else:
-        sentences = (effect_words(compared), least_words(compared))
+    none = f"The {axis}s cannot be compared: of no question answers were scored in equal contexts of two."
+    sentences = (effect_words(compared), least_words(compared)) if compared else (none,)
     return AxisSaid(axis, tuple(levels), sentences)
 
 
@@ -260,15 +254,8 @@ def _worth(alpha: float, n: int) -> str:
 
 SAID, AGREEMENT = "said", "agreement"
 PEOPLE_COLUMNS = (
-    "rubric",
-    "criterion",
-    "question_id",
-    "annotator",
-    "other",
-    "counts",
-    "between",
-    "called",
-    "reason",
+    *("rubric", "criterion", "question_id", "annotator", "other"),
+    *("counts", "between", "called", "reason"),
 )
 """Beside those of the leaderboard, in rows that have a `rubric`."""
 
@@ -323,15 +310,12 @@ def people_section(data: ReportData) -> PageSection | None:
     for at, answers in enumerate(people.criteria(), 1):
         if not len(answers.rows):
             unrated.append(unrated_sentence(people, answers))
-        elif not blocks:
-            blocks += [
-                explain("ratings"),
-                PageHeading(answers.title),
-                *criterion_blocks(people, answers, data, at),
-            ]
-        else:
-            inner = criterion_blocks(people, answers, data, at)
+            continue
+        inner = criterion_blocks(people, answers, data, at)
+        if blocks:
             blocks.append(Details(answers.title, inner, agreement_words(answers), "criterion"))
+        else:
+            blocks = [explain("ratings"), PageHeading(answers.title), *inner]
     return section("people", [*blocks, *unrated])
 
 
@@ -519,12 +503,16 @@ def _annotators_table(answers: ScoredAnswers) -> Table:
 
 def _pairs_table(answers: ScoredAnswers) -> Iterator[Block]:
     """Yield a table of pairs of annotators, those that agree least first."""
-    found: dict[tuple[str, str], dict[str, _Row]] = {}
-    for row in answers.agreement.filter(pl.col("other").is_not_null()).iter_rows(named=True):
-        found.setdefault((row["annotator"], row["other"]), {})[row["measure"]] = row
+    ordered = answers.agreement.filter(pl.col("other").is_not_null()).sort(
+        pl.col("value").fill_null(2.0), "annotator", "other"
+    )
+    equal_shares, kappas = (
+        ordered.filter(measure=one).rows_by_key(("annotator", "other"), named=True, unique=True)
+        for one in ("equal", "kappa")
+    )
     rows = [
-        (" and ".join(names), _measured(own["equal"], percent), _measured(own["kappa"], number))
-        for names, own in sorted(found.items(), key=lambda one: (_kappa(one[1]), one[0]))
+        (" and ".join(names), _measured(equal_shares[names], percent), _measured(row, number))
+        for names, row in kappas.items()
     ]
     equal = "share of the items that both scored to which they gave one value"
     kappa = (
@@ -592,9 +580,8 @@ def _comment(text: str | None) -> str:
 def _comments(people: ScoresOfPeople, answers: ScoredAnswers, linked: Links) -> Iterator[Block]:
     length = pl.col("comment").str.len_chars()
     wrote = answers.scores.filter(pl.col("comment").str.strip_chars().str.len_chars() > 0)
-    shown = wrote.sort(length, "annotator", "item_id", descending=[True, False, False]).head(
-        limits.PEOPLE_COMMENTS
-    )
+    ordered = wrote.sort(length, "annotator", "item_id", descending=[True, False, False])
+    shown = ordered.head(limits.PEOPLE_COMMENTS)
     of_items = dict(people.values.select("item_id", "question_id").iter_rows())
     items = []
     for row in shown.iter_rows(named=True):
@@ -630,11 +617,6 @@ def _measured(row: _Row, write: Callable[[float], str]) -> TableFigure:
         return TableFigure(MISSING, why=row["reason"] or "")
     ends = f"n = {count(row['n'])}" if write is percent else interval(row["low"], row["high"])
     return TableFigure(write(row["value"]), () if ends == MISSING else (ends,), row["reason"] or "")
-
-
-def _kappa(rows: Mapping[str, _Row]) -> float:
-    value = rows["kappa"]["value"]
-    return 2.0 if value is None else float(value)
 
 
 def people_sentences(data: ReportData) -> list[str]:

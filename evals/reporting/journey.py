@@ -214,12 +214,7 @@ def one_block(tables: JourneyTables) -> bytes:
 
 def _ends(frame: pl.DataFrame, count: int) -> list[int]:
     """Return where the rows of each question begin, and the last ones end."""
-    sizes = frame.group_by("_question").len()
-    of = dict(sizes.iter_rows())
-    ends = [0]
-    for question in range(count):
-        ends.append(ends[-1] + of.get(question, 0))
-    return ends
+    return np.searchsorted(frame["_question"].to_numpy(), np.arange(count + 1)).tolist()
 
 
 def _block(own: Mapping[str, pl.DataFrame], tables: JourneyTables, begin: int, end: int) -> bytes:
@@ -504,11 +499,7 @@ def catalogue(
 def _questions(data: ReportData, rows: JourneyRows, disputes: Mapping[str, Dispute]) -> dict[str, Any]:
     asked = data.questions
     ids = asked["question_id"].to_list()
-    pieces = asked.select("question_id", pl.col("evidence").list.eval(pl.element().struct.field("doc_id")))
-    held = pieces.explode("evidence").join(
-        rows.documents.select("doc_id", "source").unique("doc_id"), left_on="evidence", right_on="doc_id"
-    )
-    sources = dict(held.group_by("question_id").agg(pl.col("source").unique().sort()).iter_rows())
+    sources = dict(sources_of(asked, rows.documents.select("doc_id", "source").unique("doc_id")).iter_rows())
     return {
         "id": ids,
         "text": asked["question"].to_list(),
@@ -518,6 +509,13 @@ def _questions(data: ReportData, rows: JourneyRows, disputes: Mapping[str, Dispu
         "sources": [sources.get(one, []) for one in ids],
         "dispute": [disputes[one].value if one in disputes else None for one in ids],
     }
+
+
+def sources_of(questions: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
+    """Return question_id and `sources`, of its evidence; documents: doc_id and source"""
+    of_pieces = pl.col("evidence").list.eval(pl.element().struct.field("doc_id"))
+    held = questions.select("question_id", doc_id=of_pieces).explode("doc_id").join(documents, on="doc_id")
+    return held.group_by("question_id").agg(sources=pl.col("source").unique().sort())
 
 
 def _lost(data: ReportData, rows: JourneyRows, place: Mapping[str, int]) -> list[str]:

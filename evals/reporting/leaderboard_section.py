@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from markupsafe import Markup
 
@@ -28,7 +28,6 @@ from rag_assay.warehouse.schemas import MIN_COVERAGE
 
 TAKEN = Markup(' <a class="taken-mark" href="#verdict">recommended</a>')
 METRICS = 0  # beside the primary one, that a page shows before others are chosen
-Reasons = Mapping[tuple[str, str], str]
 
 
 def leaderboard_sections(data: ReportData) -> list[sections.PageSection]:
@@ -48,21 +47,15 @@ def _section(data: ReportData, subset: standings.Subset, *, is_first: bool) -> s
     )
     table, words = leaderboard(data, subset), [f"Every cell below was asked the same {n}."]
     if subset.name != standings.ALL:
-        words = [
-            f"Cells are compared on these {n} only; their values here are not those of the table of all "
-        ]
-        words[0] += "questions."
+        here = "their values here are not those of the table of all questions."
+        words = [f"Cells are compared on these {n} only; {here}"]
     words.append(sections.explain("ranked", metric=primary.title, direction=direction(primary)))
     words += [sections.explain("unranked", cells=several(unranked, "cell"))] if unranked else []
     if replicates := replicates_sentence(data, subset):
         words.append(sections.explain("replicates", sentence=replicates))
     settling = power_sentence([one for one in ranked[1:] if one.is_open], subset.n(primary), primary)
-    blocks: list[sections.Block] = [
-        " ".join(words),
-        *([settling] if settling else []),
-        *ceiling_sentences(data, subset),
-    ]
-    blocks.append(table)
+    ceilings = ceiling_sentences(data, subset)
+    blocks: list[sections.Block] = [" ".join(words), *filter(None, [settling]), *ceilings, table]
     is_main = is_first and subset == standings.main_subset(data)
     anchor, short = ("leaderboard", "Leaderboard") if is_main else ("", "")
     return sections.PageSection(anchor, table.caption, blocks, short, folded=not is_first)
@@ -88,7 +81,8 @@ def leaderboard(data: ReportData, subset: standings.Subset) -> sections.Table:
         primary = one.results.get(data.primary.name)
         mark = TAKEN if cell.key == taken else Markup("")
         parts = [_part(getattr(cell, axis), axis, mark) for axis in axes]
-        chances = [_known(one.tie_group, str(one.tie_group)), _known(one.p_best, percent(one.p_best))]
+        ties, chance = str(one.tie_group), percent(one.p_best)
+        chances = [_known(one.tie_group, "no rank", ties), _known(one.p_best, "no rank", chance)]
         first, *others = (
             result(one.results.get(metric.name), metric, reasons.get((cell.key, metric.name)))
             for metric in data.metrics
@@ -103,8 +97,8 @@ def leaderboard(data: ReportData, subset: standings.Subset) -> sections.Table:
                 _difference(primary, data.primary, one.rank),
                 *(chances if grouped else []),
                 _coverage(one, data.primary),
-                _cost(cost.usd, "no known price", None if cost.usd is None else price(cost.usd)),
-                *(_cost(value, "not measured", number(value, "s")) for value in (cost.p50, cost.p95)),
+                _known(cost.usd, "no known price", price(cost.usd or 0.0)),
+                *(_known(value, "not measured", number(value, "s")) for value in (cost.p50, cost.p95)),
                 *others,
             ]
         )
@@ -112,18 +106,9 @@ def leaderboard(data: ReportData, subset: standings.Subset) -> sections.Table:
     why = "to keep this file small; the leaderboard in DuckDB holds them"
     rest = left_out(why, cell=len(subset.standings) - len(shown))
     title = "Leaderboard" if subset.name == standings.ALL else f"Leaderboard on a {subset.name}"
-    columns = _columns(data, axes, grouped=grouped)
+    columns, style = _columns(data, axes, grouped=grouped), "sortable filterable board"
     keys = [(one.cell.key,) for one in shown]
-    return sections.Table(
-        title,
-        columns,
-        rows,
-        rest,
-        "sortable filterable board",
-        name=1,
-        row_styles=unranked,
-        row_pipelines=keys,
-    )
+    return sections.Table(title, columns, rows, rest, style, name=1, row_styles=unranked, row_pipelines=keys)
 
 
 def _columns(data: ReportData, axes: Sequence[str], *, grouped: bool) -> list[sections.Column]:
@@ -183,12 +168,8 @@ def _part(name: str | None, axis: str, mark: Markup) -> sections.TableFigure:
     return sections.TableFigure(name, style=style, behind=mark if axis == "generator" else Markup(""))
 
 
-def _known(value: float | None, text: str) -> sections.TableFigure:
-    return sections.missing("no rank") if value is None else sections.TableFigure(text, sort=value)
-
-
-def _cost(value: float | None, why: str, text: str | None) -> sections.TableFigure:
-    return sections.missing(why) if value is None or text is None else sections.TableFigure(text, sort=value)
+def _known(value: float | None, why: str, text: str) -> sections.TableFigure:
+    return sections.missing(why) if value is None else sections.TableFigure(text, sort=value)
 
 
 def _coverage(one: standings.CellStanding, metric: MetricInfo) -> sections.TableFigure:

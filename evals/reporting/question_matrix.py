@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
@@ -21,23 +21,25 @@ from rag_assay.evals.reporting.journey import (
     one_block,
     rankings_of,
     runs_of,
+    sources_of,
     tables_of,
 )
 from rag_assay.evals.reporting.journey_rows import evidence_documents, journey_rows
 from rag_assay.evals.reporting.retrieval_funnel import depth, fates_of
-from rag_assay.evals.reporting.rows import board_data, not_run_replicates
+from rag_assay.evals.reporting.rows import board_data, first_cells, not_run_replicates
 from rag_assay.evals.reporting.stale_results import StoredResult, stored_result
 from rag_assay.evals.reporting.standings import cell_labels, group_of, main_subset
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
-from rag_assay.warehouse.parquet import read_parquet
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import SCORES, Status
+from rag_assay.warehouse.study_records import PinnedArtifacts
 from rag_assay.warehouse.tables import on_whole_database
 
 if TYPE_CHECKING:
     import duckdb
 
+T = TypeVar("T")
 ANSWER_CHARACTERS = 200  # of an answer that a cell of the matrix shows
 FOUND = "found"
 """In place of a step that lost the question: the ranking holds the evidence that it needs."""
@@ -116,37 +118,29 @@ class QuestionMatrix:
 
     def _with_sources(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Add `kind`, by which questions are grouped, and the `sources` of their evidence."""
-        pieces = rows.select(
-            "question_id", doc_id=pl.col("evidence").list.eval(pl.element().struct.field("doc_id"))
-        ).explode("doc_id")
-        held = pieces.join(self._sources(evidence_documents(rows)), on="doc_id")
-        sources = held.group_by("question_id").agg(sources=pl.col("source").unique().sort())
-        return rows.with_columns(kind=group_of("type")).join(
-            sources, on="question_id", how="left", maintain_order="left"
-        )
+        wanted = evidence_documents(rows)
+        documents = stored_rows.stored_documents(self.study, self.result.store, wanted, ("doc_id", "source"))
+        sources, asked = sources_of(rows, documents), rows.with_columns(kind=group_of("type"))
+        return asked.join(sources, on="question_id", how="left", maintain_order="left")
 
-    def _sources(self, documents: set[str]) -> pl.DataFrame:
-        store, found = self.result.store, [pl.DataFrame(schema={"doc_id": pl.String, "source": pl.String})]
-        for source in self.study.corpus.sources:
-            if artifact := store.current("documents", source):
-                path = store.folder("documents", artifact.identity) / "documents.parquet"
-                rows = read_parquet(path, ["doc_id"]).filter(pl.col("doc_id").is_in(list(documents)))
-                found.append(rows.select("doc_id", pl.lit(source).alias("source")))
-        return pl.concat(found)
+    def _read(self, read: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
+        return _on_database(self.result.store, self.home, read)
 
     @cached_property
     def disputes(self) -> Mapping[str, Dispute]:
-        return disputes(_dispute_data(self, self.home))
+        return disputes(self._read(self._dispute_data))
 
     def lost(self, pipelines: Sequence[str]) -> list[Mapping[str, str]]:
         """Return for each pipeline question -> the step that lost it in its ranking, or FOUND."""
         if unread := [one for one in pipelines if one not in self._lost]:
-            self._lost.update(_read_lost(self, unread, self.home))
+            self._lost.update(self._read_lost(unread))
         return [self._lost[one] for one in pipelines]
 
     def values(self, metric: str, pipelines: Sequence[str]) -> Mapping[tuple[str, str], float]:
         """Return (question, pipeline) -> value."""
-        return _read_values(self, metric, list(pipelines), self.home)
+        parameters = [metric, list(pipelines), self.not_run]
+        rows = self._read(lambda connection: connection.execute(_VALUES, parameters).fetchall())
+        return {(question, cell): value for question, cell, value in rows if math.isfinite(value)}
 
     def matching(self, wanted: MatrixFilter) -> list[str]:
         """Return ids in the order of the study or of their disputes."""
@@ -177,7 +171,7 @@ class QuestionMatrix:
         return [one for one, (a, b) in pairs.items() if is_regression(metric, a, b)]
 
     def rows(self, wanted: MatrixFilter, ids: Sequence[str]) -> list[MatrixRow]:
-        cells = _read_cells(self, wanted, list(ids), self.home)
+        cells = self._read_cells(wanted, list(ids))
         lost = dict(zip(wanted.pipelines, self.lost(wanted.pipelines), strict=True))
         own = pl.DataFrame({"question_id": list(ids)}, schema={"question_id": pl.String})
         asked = own.join(self.questions, on="question_id", maintain_order="left")
@@ -194,7 +188,86 @@ class QuestionMatrix:
         """Return for `journey_view.js`: `known`, a catalogue of this question; `block`, its rows;
         `measured`, for each pipeline `values` by metric, and `why`: (replicate, status, reason)
         """
-        return _read_journey(self, question_id, list(pipelines), self.home)
+        return self._read(lambda connection: self._read_journey(connection, question_id, list(pipelines)))
+
+    def _read_lost(self, pipelines: Sequence[str]) -> dict[str, Mapping[str, str]]:
+        cells = Grid([self.study]).cells
+        read = {one: cells[one].ranking for one in pipelines if one in cells and cells[one].reads_ranking}
+        found: dict[str, dict[str, str]] = {ranking: {} for ranking in read.values()}
+        rankings = {one: one for one in found}
+        losses = self._read(lambda it: stored_rows.stored_losses(it, rankings)) if found else None
+        fates = fates_of(losses, self.questions, depth(self.data.primary))
+        for ranking, question, lost in fates.iter_rows():
+            found[ranking][question] = lost or FOUND
+        return {one: found[read[one]] if one in read else {} for one in pipelines}
+
+    def _read_cells(self, wanted: MatrixFilter, ids: list[str]) -> dict[tuple[str, str], MatrixCell]:
+        of = [list(wanted.pipelines), ids, self.not_run]
+        scored = self._read(lambda it: it.execute(_SCORED, [wanted.metric, *of]).fetchall())
+        answered = self._read(lambda it: it.execute(_ANSWERED, of).fetchall())
+        found: dict[tuple[str, str], MatrixCell] = {}
+        for question, cell, value, status, reason in scored:
+            why = "" if value is not None else ": ".join(filter(None, (status, reason)))
+            found[question, cell] = replace(NO_CELL, value=value, why=why)
+        for question, cell, status, answer, reason in answered:
+            known = found.get((question, cell), NO_CELL)
+            failed = "" if status == Status.OK else ": ".join(filter(None, (status, reason)))
+            found[question, cell] = replace(known, answer=answer, status=failed)
+        return found
+
+    def _dispute_data(self, connection: duckdb.DuckDBPyConnection) -> ReportData:
+        cells = list(self.labels)
+        people = stored_rows.stored_people(self.study, self.result.store)
+        sql = f"SELECT * FROM current_scores WHERE metric = ? AND list_contains(?, cell) AND {_IS_RUN}"  # noqa: S608
+        wanted = [self.data.primary.name, cells, self.not_run]
+        scores = stored_rows.select_rows(connection, sql, wanted, {**SCORES, **stored_rows.OF_CELL})
+        judgements = self._judgements(connection, cells) if people is not None else None
+        return replace(
+            self.data, questions=self.questions, scores=scores, people=people, judgements=judgements
+        )
+
+    def _judgements(
+        self, connection: duckdb.DuckDBPyConnection, cells: list[str], question: str | None = None
+    ) -> pl.DataFrame:
+        cards = stored_rows.cards_of(connection, self.study)
+        open_metrics = stored_rows.uncalibrated_metrics(self.study, cards)
+        return stored_rows.stored_judgements(
+            connection, list(self.study.judges), cells, open_metrics, question
+        )
+
+    def _that_ran(self, rows: pl.DataFrame) -> pl.DataFrame:
+        return rows.filter(~pl.format("{}.{}", "cell", "replicate").is_in(self.not_run))
+
+    def _read_journey(
+        self, connection: duckdb.DuckDBPyConnection, question_id: str, pipelines: list[str]
+    ) -> dict[str, Any]:
+        store, asked = self.result.store, self.questions.filter(pl.col("question_id") == question_id)
+        journey = journey_rows(connection, self.study, store, pipelines, asked, question_id)
+        data = replace(
+            self.data,
+            questions=asked,
+            scores=self._that_ran(stored_rows.stored_scores(connection, pipelines, question_id)),
+            answers=self._that_ran(stored_rows.stored_answers(connection, pipelines, question_id)),
+            judgements=self._judgements(connection, pipelines, question_id),
+            losses=stored_rows.stored_losses(connection, first_cells(Grid([self.study]), pipelines)),
+            people=stored_rows.stored_people(self.study, store),
+            journey=journey,
+        )
+        runs = runs_of(data, pipelines)
+        labels = {key: self.labels[key] for key in pipelines}
+        tables = tables_of(data, journey, runs, rankings_of(journey, pipelines))
+        return {
+            "known": catalogue(data, journey, labels, runs, {}),
+            "block": json.loads(one_block(tables)),
+            "measured": [_measured(data, key) for key in pipelines],
+        }
+
+
+@on_whole_database
+def _on_database(store: PinnedArtifacts, home: Home, read: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
+    del home  # by which `on_whole_database` finds the database
+    with store.connect() as connection:
+        return read(connection)
 
 
 _SHOWN = ("question_id", "question", "language", "kind")
@@ -224,36 +297,6 @@ WHERE metric = ? AND list_contains(?, cell) AND status = 'ok' AND value IS NOT N
 """  # noqa: S608 -- a condition of ours
 
 
-def _that_ran(matrix: QuestionMatrix, rows: pl.DataFrame) -> pl.DataFrame:
-    return rows.filter(~pl.format("{}.{}", "cell", "replicate").is_in(matrix.not_run))
-
-
-# The home is an argument of each, by which `on_whole_database` finds the database.
-
-
-@on_whole_database
-def _read_lost(matrix: QuestionMatrix, pipelines: Sequence[str], home: Home) -> dict[str, Mapping[str, str]]:
-    del home
-    cells = Grid([matrix.study]).cells
-    read = {one: cells[one].ranking for one in pipelines if one in cells and cells[one].reads_ranking}
-    found: dict[str, dict[str, str]] = {ranking: {} for ranking in read.values()}
-    with matrix.result.store.connect() as connection:
-        losses = stored_rows.stored_losses(connection, {one: one for one in found}) if found else None
-    for ranking, question, lost in fates_of(losses, matrix.questions, depth(matrix.data.primary)).iter_rows():
-        found[ranking][question] = lost or FOUND
-    return {one: found[read[one]] if one in read else {} for one in pipelines}
-
-
-@on_whole_database
-def _read_values(
-    matrix: QuestionMatrix, metric: str, pipelines: list[str], home: Home
-) -> dict[tuple[str, str], float]:
-    del home
-    with matrix.result.store.connect() as connection:
-        rows = connection.execute(_VALUES, [metric, pipelines, matrix.not_run]).fetchall()
-    return {(question, cell): value for question, cell, value in rows if math.isfinite(value)}
-
-
 _SCORED = f"""
 SELECT question_id, cell, avg(value) FILTER (status = 'ok') AS value, first(status ORDER BY replicate)
     FILTER (status <> 'ok') AS status, first(reason ORDER BY replicate) FILTER (status <> 'ok') AS reason
@@ -264,82 +307,6 @@ _ANSWERED = f"""
 SELECT question_id, cell, status, left(answer, {ANSWER_CHARACTERS + 1}), reason FROM current_answers
 WHERE replicate = 1 AND list_contains(?, cell) AND list_contains(?, question_id) AND {_IS_RUN}
 """  # noqa: S608 -- a number and a condition of ours
-
-
-@on_whole_database
-def _read_cells(
-    matrix: QuestionMatrix, wanted: MatrixFilter, ids: list[str], home: Home
-) -> dict[tuple[str, str], MatrixCell]:
-    del home
-    cells = list(wanted.pipelines)
-    with matrix.result.store.connect() as connection:
-        scored = connection.execute(_SCORED, [wanted.metric, cells, ids, matrix.not_run]).fetchall()
-        answered = connection.execute(_ANSWERED, [cells, ids, matrix.not_run]).fetchall()
-    found: dict[tuple[str, str], MatrixCell] = {}
-    for question, cell, value, status, reason in scored:
-        why = "" if value is not None else ": ".join(one for one in (status, reason) if one)
-        found[question, cell] = replace(NO_CELL, value=value, why=why)
-    for question, cell, status, answer, reason in answered:
-        known = found.get((question, cell), NO_CELL)
-        failed = "" if status == Status.OK else ": ".join(one for one in (status, reason) if one)
-        found[question, cell] = replace(known, answer=answer, status=failed)
-    return found
-
-
-@on_whole_database
-def _dispute_data(matrix: QuestionMatrix, home: Home) -> ReportData:
-    del home
-    result, cells = matrix.result, list(matrix.labels)
-    study = result.study
-    people = stored_rows.stored_people(study, result.store)
-    with result.store.connect() as connection:
-        sql = f"SELECT * FROM current_scores WHERE metric = ? AND list_contains(?, cell) AND {_IS_RUN}"  # noqa: S608
-        wanted = [matrix.data.primary.name, cells, matrix.not_run]
-        scores = stored_rows.select_rows(connection, sql, wanted, {**SCORES, **stored_rows.OF_CELL})
-        judgements = _judgements(connection, study, cells) if people is not None else None
-    return replace(
-        matrix.data, questions=matrix.questions, scores=scores, people=people, judgements=judgements
-    )
-
-
-def _judgements(
-    connection: duckdb.DuckDBPyConnection, study: Study, cells: list[str], question: str | None = None
-) -> pl.DataFrame:
-    open_metrics = stored_rows.uncalibrated_metrics(study, stored_rows.cards_of(connection, study))
-    return stored_rows.stored_judgements(connection, list(study.judges), cells, open_metrics, question)
-
-
-@on_whole_database
-def _read_journey(
-    matrix: QuestionMatrix, question_id: str, pipelines: list[str], home: Home
-) -> dict[str, Any]:
-    del home
-    result, cells = matrix.result, Grid([matrix.study]).cells
-    study, asked = result.study, matrix.questions.filter(pl.col("question_id") == question_id)
-    first: dict[str, str] = {}
-    for key in pipelines:
-        if key in cells and cells[key].reads_ranking:
-            first.setdefault(cells[key].ranking, key)
-    with result.store.connect() as connection:
-        journey = journey_rows(connection, study, result.store, pipelines, asked, question_id)
-        data = replace(
-            matrix.data,
-            questions=asked,
-            scores=_that_ran(matrix, stored_rows.stored_scores(connection, pipelines, question_id)),
-            answers=_that_ran(matrix, stored_rows.stored_answers(connection, pipelines, question_id)),
-            judgements=_judgements(connection, study, pipelines, question_id),
-            losses=stored_rows.stored_losses(connection, first),
-            people=stored_rows.stored_people(study, result.store),
-            journey=journey,
-        )
-    runs = runs_of(data, pipelines)
-    labels = {key: matrix.labels[key] for key in pipelines}
-    tables = tables_of(data, journey, runs, rankings_of(journey, pipelines))
-    return {
-        "known": catalogue(data, journey, labels, runs, {}),
-        "block": json.loads(one_block(tables)),
-        "measured": [_measured(data, key) for key in pipelines],
-    }
 
 
 def _measured(data: ReportData, pipeline: str) -> dict[str, Any]:

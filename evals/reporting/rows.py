@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
@@ -131,7 +131,7 @@ def _frames(
     """Return the frames that are read from DuckDB alone, by their names in `ReportData`."""
     questions = stored_rows.stored_questions(connection, grid.set_keys(study.study))
     golds = {row["question_id"]: gold_of(row) for row in questions.iter_rows(named=True) if row["evidence"]}
-    first, cards = _first_cells(grid, cells), stored_rows.cards_of(connection, study)
+    first, cards = first_cells(grid, cells), stored_rows.cards_of(connection, study)
     open_metrics = stored_rows.uncalibrated_metrics(study, cards)
     return {
         "questions": questions,
@@ -233,7 +233,7 @@ def _contexts(cell: Cell, store: ArtifactStore) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={**HITS, "text": pl.String, "cell": pl.String}, orient="row")
 
 
-def _first_cells(grid: Grid, cells: list[str]) -> dict[str, str]:
+def first_cells(grid: Grid, cells: Iterable[str]) -> dict[str, str]:
     """Return ranking -> the first of its cells."""
     first: dict[str, str] = {}
     for key in sorted(key for key in cells if key in grid.cells):

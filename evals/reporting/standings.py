@@ -218,8 +218,9 @@ def entries(data: ReportData, subset: Subset) -> tuple[RankedResult, ...]:
     for standing in subset.standings:
         if data.primary.name in standing.results:
             groups.setdefault(_group_key(standing, data.primary), []).append(standing)
-    shared = len(groups) < sum(len(group) for group in groups.values())
-    return tuple(_ranked_result(group, data.primary, _label_axes(axes, shared)) for group in groups.values())
+    if len(groups) < sum(map(len, groups.values())):
+        axes = tuple(axis for axis in axes if axis != "generator") or ("chunking", "retriever")
+    return tuple(_ranked_result(group, data.primary, axes) for group in groups.values())
 
 
 def _group_key(standing: CellStanding, metric: MetricInfo) -> tuple[object, ...]:
@@ -229,11 +230,6 @@ def _group_key(standing: CellStanding, metric: MetricInfo) -> tuple[object, ...]
     result = standing.results[metric.name]
     # Ranks do not count: of two generators on one ranking, one may have answered too little for a rank.
     return (cell.chunking, cell.embedder, cell.retriever, result.value, result.n, result.coverage)
-
-
-def _label_axes(axes: tuple[str, ...], shared: bool) -> tuple[str, ...]:
-    without = tuple(axis for axis in axes if axis != "generator")
-    return (without or ("chunking", "retriever")) if shared else axes
 
 
 def _ranked_result(group: list[CellStanding], metric: MetricInfo, axes: tuple[str, ...]) -> RankedResult:

@@ -158,13 +158,14 @@ def running_rows(
 def stored_documents(
     study: Study, store: ArtifactStore, wanted: Collection[str], columns: tuple[str, ...]
 ) -> pl.DataFrame:
-    """Return columns of the current documents with these ids."""
+    """Return columns of the current documents with these ids; `source`: of which source."""
     frames = [pl.DataFrame(schema=dict.fromkeys(columns, pl.String))]
     for source in study.corpus.sources if wanted else ():
         if artifact := store.current("documents", source):
             path = store.folder("documents", artifact.identity) / "documents.parquet"
-            rows = read_parquet(path, list(columns)).select(columns)
-            frames.append(rows.filter(pl.col("doc_id").is_in(list(wanted))))
+            rows = read_parquet(path, [one for one in columns if one != "source"])
+            own = rows.filter(pl.col("doc_id").is_in(list(wanted)))
+            frames.append(own.with_columns(source=pl.lit(source)).select(columns))
     return pl.concat(frames)
 
 

@@ -113,7 +113,7 @@ def heading_of(
         among=tuple(sorted(among)),
         exported_at=now.astimezone(UTC),
         known=known,
-        rubrics={name: current_wording(rubric) for name, rubric in queue.rubrics.items()},
+        rubrics={name: _wording(rubric) for name, rubric in queue.rubrics.items()},
     )
     return found.model_copy(update={"sheet": _sheet_id(found)})
 
@@ -122,7 +122,7 @@ def _sheet_id(heading: SheetHeading) -> str:
     return digest(["sheet", heading.model_dump(mode="json", exclude={"sheet"})])[:10]
 
 
-def current_wording(rubric: Rubric) -> Worded:
+def _wording(rubric: Rubric) -> Worded:
     criteria = {one.name or "": criterion_version(rubric, one) for one in rubric.criteria}
     return Worded(version=rubric.version, criteria=criteria)
 
@@ -280,9 +280,13 @@ def criteria_of(queue: Queue, showing: Showing) -> dict[Asked, Criterion]:
 
 
 def shown_values(queue: Queue, showing: Showing, said: State) -> dict[Asked, float | str]:
-    asked = {one: criterion for one, criterion in criteria_of(queue, showing).items() if one in said}
-    swapped = showing.swapped
-    return {one: as_shown(said[one].entry, how, swapped=swapped) for one, how in asked.items()}
+    found: dict[Asked, float | str] = {}
+    for one, criterion in criteria_of(queue, showing).items():
+        if one in said:
+            value = said[one].entry.value
+            shown = mirrored(value, criterion) if value is not None and showing.swapped else value
+            found[one] = SKIP if shown is None else shown
+    return found
 
 
 def score_column(asked: Asked) -> str:
@@ -297,12 +301,6 @@ def mirrored(value: float, criterion: Criterion) -> float:
     """Return a value for the two answers of a pair the other way round."""
     low, high = criterion.bounds
     return low + high - value
-
-
-def as_shown(entry: RatingEntry, criterion: Criterion, *, swapped: bool) -> float | str:
-    if entry.value is None:
-        return SKIP
-    return mirrored(entry.value, criterion) if swapped else entry.value
 
 
 def number(value: float) -> str:

@@ -41,20 +41,6 @@ class Returned:
         return Counter(one.status for one in self.scores)
 
 
-def score_updates(
-    filled: table.Filled, then: Queue, now: Queue, rows: Iterable[table.Row], at: datetime
-) -> Returned:
-    return _Returning(filled, then, now, list(rows), at).result()
-
-
-@dataclass(frozen=True)
-class _Change:
-    """Differences of a row: entries, None where one was emptied; and comments."""
-
-    entries: Mapping[table.Asked, table.RatingEntry | None]
-    comments: Mapping[table.Asked, str]
-
-
 class _Returning:
     def __init__(
         self, filled: table.Filled, then: Queue, now: Queue, rows: list[table.Row], at: datetime
@@ -73,21 +59,19 @@ class _Returning:
         for row in self._once():
             showing = self.by_token[row.token]
             problems = list(self._edited(row, showing))
-            change = self._read(row, showing, problems)
+            entries, comments = self._read(row, showing, problems)
             if problems:
                 self.found.rejects += [f"{row.place}: {problem}" for problem in problems]
                 continue
             if showing.item.item_id not in self.now.by_id:
                 gone.add(row.token)
-            self.found.scores += self._scores(row, showing, change)
-        missing, notes = len(self.by_token.keys() - {row.token for row in self.filled.rows}), self.found.notes
+            self.found.scores += self._scores(row, showing, entries, comments)
+        missing, of = len(self.by_token.keys() - {row.token for row in self.filled.rows}), len(self.by_token)
         if missing:
-            notes.append(
-                f"{missing:,} of its {len(self.by_token):,} rows are not in the file: left as they are"
-            )
+            self.found.notes.append(f"{missing:,} of its {of:,} rows are not in the file: left as they are")
         if gone:
             what = "rows are of items that are no longer in the queue; their scores are kept"
-            notes.append(f"{len(gone):,} {what}")
+            self.found.notes.append(f"{len(gone):,} {what}")
         return self.found
 
     def _once(self) -> Iterator[table.FilledRow]:
@@ -116,7 +100,10 @@ class _Returning:
         if queued is not None and table.TRUTH in texts and queued.item.case.ground_truth != truth:
             yield "the ground truth has changed since the export; export the queue again"
 
-    def _read(self, row: table.FilledRow, showing: Showing, problems: list[str]) -> _Change:
+    def _read(
+        self, row: table.FilledRow, showing: Showing, problems: list[str]
+    ) -> tuple[Mapping[table.Asked, table.RatingEntry | None], Mapping[table.Asked, str]]:
+        """Return what differs of a row: entries, None where one was emptied; and comments."""
         asked = table.criteria_of(self.then, showing)
         base = self._past_of(row).base(showing.key, self.heading)
         entries: dict[table.Asked, table.RatingEntry | None] = {}
@@ -135,11 +122,10 @@ class _Returning:
             except ValueError as error:
                 problems.append(f"`{table.score_column(one)}`: {error}")
         try:
-            comments = self._comments(row, base, stands)
+            return entries, self._comments(row, base, stands)
         except ValueError as error:
             problems.append(f"`comment`: {error}")
-            comments = {}
-        return _Change(entries, comments)
+            return entries, {}
 
     def _entry(
         self, one: table.Asked, cell: object, criterion: Criterion | None, showing: Showing
@@ -175,15 +161,20 @@ class _Returning:
         first = next(iter(stands))
         return {one: text if one == first else "" for one in stands}
 
-    def _scores(self, row: table.FilledRow, showing: Showing, change: _Change) -> Iterator[HumanScore]:
+    def _scores(
+        self,
+        row: table.FilledRow,
+        showing: Showing,
+        entries: Mapping[table.Asked, table.RatingEntry | None],
+        comments: Mapping[table.Asked, str],
+    ) -> Iterator[HumanScore]:
         past = self._past_of(row)
         base, current = past.base(showing.key, self.heading), past.now(showing.key, self.now.versions)
         number = past.brought(showing.key, self.heading)
         for asked in table.criteria_of(self.then, showing):
-            entry = change.entries.get(asked, base[asked].entry if asked in base else None)
-            comment = change.comments.get(asked, "")
-            held = base.get(asked)
-            is_edited = asked in change.entries or (held is not None and held.comment != comment)
+            held, comment = base.get(asked), comments.get(asked, "")
+            entry = entries.get(asked, held.entry if held else None)
+            is_edited = asked in entries or (held is not None and held.comment != comment)
             said = table.CommentedRating(entry, comment) if entry is not None else None
             if not is_edited or current.get(asked) == said:
                 continue
@@ -426,7 +417,7 @@ def bring_back(path: Path, home: Home, at: datetime) -> Returned:
             f"{home.root}; import it where it was exported, or export the queue again"
         )
     now = read_queue(home, heading.study) or then
-    return score_updates(filled, then, now, HumanScores(home).rows(heading.study), at)
+    return _Returning(filled, then, now, list(HumanScores(home).rows(heading.study)), at).result()
 
 
 def keep(found: Returned, home: Home) -> int:
