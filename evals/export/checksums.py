@@ -18,20 +18,16 @@ from rag_assay.warehouse.files import read_bounded
 from rag_assay.warehouse.identity import sha256_bytes, sha256_file
 from rag_assay.warehouse.schemas import Schema
 
-INDEX = "index"
-"""The folder of the LanceDB table and the lexical files beside it."""
+INDEX = "index"  # the folder of the LanceDB table and the lexical files beside it
 
-VERDICT = "verdict.json"
-"""The verdict of the study, as it was when the cell was exported."""
+VERDICT = "verdict.json"  # the verdict of the study, as it was when the cell was exported
 
-HEADINGS = "headings.parquet"
-"""The headings above each chunk; there where the generator is told of them."""
+HEADINGS = "headings.parquet"  # the headings above each chunk; there where the generator is told of them
 
 HEADINGS_SCHEMA: Schema = {"chunk_id": pl.String, "heading_path": pl.List(pl.String)}
 
 
-SUMS = "SHA256SUMS"
-"""One line a file, as `sha256sum --check` reads them."""
+SUMS = "SHA256SUMS"  # one line a file, as `sha256sum --check` reads them
 
 MOST_FILES = 50_000
 MOST_BYTES = 1 << 40  # of all files together

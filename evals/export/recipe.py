@@ -26,8 +26,7 @@ from rag_assay.warehouse.validation_errors import in_words, lines_of
 from rag_assay.warehouse.yaml_positions import escape_text, load
 
 RECIPE = "recipe.yaml"
-FORM = 1
-"""Of the folder; a later version of rag-assay that writes another one reads this one, too."""
+FORM = 1  # of the folder; a later version of rag-assay that writes another one reads this one, too
 
 MOST_BYTES = 1_000_000
 _VARIABLE = re.compile(r"(?<!\$)\$\{[A-Za-z_]")

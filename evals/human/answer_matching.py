@@ -24,8 +24,7 @@ from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.human_scores import HumanScore, HumanScores
 from rag_assay.warehouse.paths import Home
 
-Texts = tuple[str, str]
-"""A question and an answer, white space aside."""
+Texts = tuple[str, str]  # a question and an answer, white space aside
 
 
 class MatchedRow(NamedTuple):

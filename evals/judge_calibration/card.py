@@ -285,8 +285,7 @@ def _per(cases: Sequence[Sequence[Row]], name: str) -> Estimate:
 FEWEST = 20
 """Scored answers, below which a metric stays uncalibrated: of ten good ones and ten bad ones an area of 0.75
 is just told from that of a coin (DeLong)."""
-Place = tuple[str, str]
-"""Key of a cell and replicate, id of a question."""
+Place = tuple[str, str]  # key of a cell and replicate, id of a question
 
 
 class Rated(NamedTuple):
@@ -313,29 +312,18 @@ def rated_of(
     seed: int,
     clusters: Clustering,
 ) -> list[Rated]:
-    given = _given(annotations)
-    questions = dict(given.select("item_id", "question_id").iter_rows())
+    questions = dict(_given(annotations).select("item_id", "question_id").iter_rows())
     valued = counted.filter((pl.col("status") == "ok") & pl.col("value").is_not_null())
     found = []
-    for name, rubric in rubrics.items():
-        for criterion in rubric.criteria:
-            rows = ratings_of(given, name, criterion)
-            if len(rows):
-                held = overlap(ratings_of(valued, name, criterion), questions, clusters)
-                own = krippendorffs_alpha(held.items, held.values, rubric.level, seed, held.clusters)
-                rated = _rated(name, rubric, criterion, rows)
-                found.append(rated._replace(people=len(held.people), own=own))
+    for name, rated in _rated(rubrics, annotations):
+        held = overlap(ratings_of(valued, name, rated.criterion), questions, clusters)
+        own = krippendorffs_alpha(held.items, held.values, rubrics[name].level, seed, held.clusters)
+        found.append(rated._replace(people=len(held.people), own=own))
     return found
 
 
 def scored_by(rubrics: Mapping[str, Rubric], annotations: pl.DataFrame) -> list[Rated]:
-    given = _given(annotations)
-    return [
-        _rated(name, rubric, criterion, rows)
-        for name, rubric in rubrics.items()
-        for criterion in rubric.criteria
-        if len(rows := ratings_of(given, name, criterion))
-    ]
+    return [rated for _, rated in _rated(rubrics, annotations)]
 
 
 def _given(annotations: pl.DataFrame) -> pl.DataFrame:
@@ -447,8 +435,14 @@ def _cases(rated: Rated, said: Mapping[Place, float]) -> list[RatedAnswer]:
     ]
 
 
-def _rated(name: str, rubric: Rubric, criterion: Criterion, rows: pl.DataFrame) -> Rated:
-    places = list(zip(rows["cell"].to_list(), rows["question_id"].to_list(), strict=True))
-    values = dict(zip(places, rows["value"].to_list(), strict=True))
-    items = dict(zip(places, rows["item_id"].to_list(), strict=True))
-    return Rated(metric_name(name, criterion.name), criterion, rubric.against, values, items)
+def _rated(rubrics: Mapping[str, Rubric], annotations: pl.DataFrame) -> Iterator[tuple[str, Rated]]:
+    """Yield the name of a rubric and the ratings by one of its criteria that has any."""
+    given = _given(annotations)
+    for name, rubric in rubrics.items():
+        for criterion in rubric.criteria:
+            rows = ratings_of(given, name, criterion).select("cell", "question_id", "value", "item_id").rows()
+            values = {(cell, question): value for cell, question, value, _ in rows}
+            items = {(cell, question): item for cell, question, _, item in rows}
+            if rows:
+                title = metric_name(name, criterion.name)
+                yield name, Rated(title, criterion, rubric.against, values, items)

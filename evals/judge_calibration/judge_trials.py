@@ -59,7 +59,10 @@ def trials_of(
         case = replace(one.case, question_id=f"labelled.{number}")
         tried.append(JudgeTrial("labelled", case, note=one.place, labels=one.labels))
     unmade: dict[str, list[str]] = {}
-    pool = _one_a_question([*_drawn(cases, seed), *_good(labelled)])
+    by_question: dict[str, JudgeCase] = {}
+    for case in (*_drawn(cases, seed), *_good(labelled)):
+        by_question.setdefault(case.question.casefold(), case)
+    pool = list(by_question.values())
     others = pool[:MOST_OTHERS]
     for number, answered in enumerate(pool[:n_mutated], start=1):
         original = JudgeTrial("original", replace(answered, question_id=f"answer.{number}"))
@@ -93,16 +96,8 @@ def _good(labelled: Iterable[LabelledCase]) -> list[JudgeCase]:
     ]
 
 
-def _one_a_question(cases: Iterable[JudgeCase]) -> list[JudgeCase]:
-    found: dict[str, JudgeCase] = {}
-    for one in cases:
-        found.setdefault(one.question.casefold(), one)
-    return list(found.values())
-
-
 Row = dict[str, Any]
-Study = Mapping[str, Sequence[Row]]
-"""Key of a cell's judgements -> rows of schemas.JUDGEMENTS."""
+Study = Mapping[str, Sequence[Row]]  # key of a cell's judgements -> rows of schemas.JUDGEMENTS
 
 
 class CalibrationJudgements:

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from mlflow.entities import Run
     from mlflow.tracking import MlflowClient
 
-RESULT = "rag_assay.result"
-"""Tag with the digest of a result: each result is written once."""
+RESULT = "rag_assay.result"  # tag with the digest of a result: each result is written once
 _LIMITS = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "20"}
 _QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "GIT_PYTHON_REFRESH": "quiet"}
 _QUIET |= {"MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true"}

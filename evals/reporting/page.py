@@ -133,8 +133,7 @@ def _digest(text: str) -> str:
 
 _OF_BOARD = tuple(LEADERBOARD)
 COLUMNS = _OF_BOARD[_OF_BOARD.index("subset") : _OF_BOARD.index("detectable")]
-CARD_COLUMNS = ("judge", "measure", "slice", "reason")
-"""Added to `COLUMNS` in rows of judge cards."""
+CARD_COLUMNS = ("judge", "measure", "slice", "reason")  # added to `COLUMNS` in rows of judge cards
 ESTIMATE_COLUMNS = ("estimate_of", "judged_by", *HUMAN_ESTIMATES)
 """Added to `COLUMNS` in rows of human estimates."""
 

@@ -41,8 +41,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 ANSWER_CHARACTERS = 200  # of an answer that a cell of the matrix shows
-FOUND = "found"
-"""In place of a step that lost the question: the ranking holds the evidence that it needs."""
+FOUND = "found"  # in place of a step that lost the question: the ranking holds the evidence that it needs
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,10 @@ def question_rows(study: Study, question_id: str, home: Home) -> QuestionRows:
         cells = [cell.key for cell in study.cells()]
         stored = {"ranked": rankings, "hits": rankings, "losses": rankings}
         stored |= dict.fromkeys(("answers", "scores", "judgements"), cells)
-        of_cells = {name: _rows(connection, name, keys, question_id) for name, keys in stored.items()}
+        of_cells = {
+            name: _dicts(connection, f"{_CURRENT[name]} AND question_id = ?", [keys, question_id])
+            for name, keys in stored.items()
+        }
         ranked, hits, losses = (of_cells[name] for name in ("ranked", "hits", "losses"))
         open_metrics = uncalibrated_metrics(study, cards_of(connection, study))
         for row in of_cells["judgements"]:
@@ -201,10 +204,6 @@ _PEOPLE = """
         AND (h.cell IS NULL OR (h.cell = a."of" AND h.question_id = a.question_id))
     ORDER BY h."ordinal"
 """
-
-
-def _rows(connection: duckdb.DuckDBPyConnection, table: str, keys: list[str], question_id: str) -> list[Row]:
-    return _dicts(connection, f"{_CURRENT[table]} AND question_id = ?", [keys, question_id])
 
 
 def _dicts(connection: duckdb.DuckDBPyConnection, sql: str, parameters: list[Any]) -> list[Row]:

@@ -20,7 +20,7 @@ from rag_assay.evals.reporting.contexts import curves_of, seconds_metrics
 from rag_assay.evals.reporting.data import GeneratorFacts, MetricInfo, ReportData
 from rag_assay.evals.reporting.journey_rows import journey_rows
 from rag_assay.evals.reporting.stale_results import StoredResult, stored_result
-from rag_assay.evals.reporting.study_facts import StudyFacts, provenance, study_facts
+from rag_assay.evals.reporting.study_facts import StudyFacts, provenance, study_facts, weight_digests
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.statistics import significance
 from rag_assay.evals.statistics.comparison import primary_of
@@ -261,10 +261,9 @@ def _installed(name: str) -> str:
 
 def _versions(study: Study) -> dict[str, str]:
     found = {name: _installed(name) for name in ("rag-assay", *LIBRARIES)}
-    local = {r.model: r.weights_identity() for r in study.embedders.values() if r.api is None}
     generators = [one.chat.model for one in study.generators.values() if one.chat]
     names = {name.removeprefix("local/") for name in generators if name.startswith("local/")}
-    return found | {name: models.digest(name) for name in sorted(names)} | dict(sorted(local.items()))
+    return found | {name: models.digest(name) for name in sorted(names)} | weight_digests(study)
 
 
 def _not_applied(study: Study, primary: str) -> list[str]:

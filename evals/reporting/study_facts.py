@@ -151,6 +151,12 @@ def _gate(found: dict[str, Any]) -> str:
     )
 
 
+def weight_digests(study: Study) -> dict[str, str]:
+    """Return model -> digest of its weights, of the embedders that run here."""
+    local = {one.model: one.weights_identity() for one in study.embedders.values() if one.api is None}
+    return dict(sorted(local.items()))
+
+
 def _yaml(value: object) -> str:
     return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, default_flow_style=None).strip()
 

@@ -15,8 +15,7 @@ from rag_assay.evals.reporting.display import THIN_SPACE, count, listed
 Language = Literal["en", "de"]
 Texts = Mapping[str, tuple[str, str]]
 """Name of a text -> the text in English and in German, as format strings."""
-Words = Callable[..., str]
-"""(name of a text, values in it) -> the text in a language."""
+Words = Callable[..., str]  # (name of a text, values in it) -> the text in a language
 
 
 REPORTING = "rag_assay.evals.reporting"

@@ -77,8 +77,7 @@ NAMED = 6  # cells below the gate that are named
 GATE = f"{MIN_COVERAGE:.0%}".replace("%", " %")
 SIGNS: dict[State, str] = {"ok": "✓", "look": "!", "wrong": "✗"}
 
-TEXTS = read_texts("trust")
-"""The list in English and, for the app, in German."""
+TEXTS = read_texts("trust")  # the list in English and, for the app, in German
 
 
 @dataclass(frozen=True)

@@ -38,14 +38,12 @@ if TYPE_CHECKING:
     from rag_assay.warehouse.paths import Home
 
 AXES = ("chunking", "embedder", "retriever", "generator")
-UNSAID = "-"
-"""Name on an axis that the spreadsheet does not give."""
+UNSAID = "-"  # name on an axis that the spreadsheet does not give
 
 ROWS, SHEET, STUDY_FILE, QUESTIONS_FILE = "rows.parquet", "sheet.json", "study.yaml", "questions.jsonl"
 SHEETS = "sheets"
 AT_ONCE = 5_000  # rows of a spreadsheet that are put into a frame at once
-Row = dict[str, Any]
-"""A row of `schemas.IMPORTED`."""
+Row = dict[str, Any]  # a row of `schemas.IMPORTED`
 
 
 Text = Annotated[str, AfterValidator(encodable)]
@@ -180,8 +178,7 @@ _PLACE = (*AXES, "replicate")
 _SAID = ("question_id", "answer", "contexts")
 
 
-Axes = tuple[str, str, str, str]
-"""Chunking, embedder, retriever and generator."""
+Axes = tuple[str, str, str, str]  # chunking, embedder, retriever and generator
 
 
 class SheetCell(NamedTuple):
@@ -206,8 +203,7 @@ class SheetRow(NamedTuple):
     contexts: tuple[str, ...]
 
 
-Place = tuple[str, str, str, str, int]
-"""Chunking, embedder, retriever, generator and replicate."""
+Place = tuple[str, str, str, str, int]  # chunking, embedder, retriever, generator and replicate
 
 
 def sheet_files(folder: Path) -> list[Path]:
@@ -253,20 +249,17 @@ def axis_words(folder: Path) -> dict[tuple[str, str], str]:
     return found
 
 
-def _named(path: Path) -> pl.DataFrame:
-    return _read(path, [*_PLACE, "question_id"]).with_columns(pl.lit(path.parent.name).alias("sheet"))
+def _named(path: Path, *columns: str) -> pl.DataFrame:
+    rows = _read(path, [*_PLACE, "question_id", *columns])
+    return rows.with_columns(sheet=pl.lit(path.parent.name))
 
 
 def _check_once(names: pl.DataFrame, files: Sequence[Path]) -> None:
     of_question = [*_PLACE, "question_id"]
     if not names.select(pl.struct(of_question).is_duplicated().any()).item():
         return
-    contents = pl.concat(
-        _read(path, [*of_question, "answer", "contexts"]).with_columns(
-            pl.lit(path.parent.name).alias("sheet")
-        )
-        for path in files
-    ).unique([*of_question, "answer", "contexts"], keep="first", maintain_order=True)
+    said = pl.concat(_named(path, "answer", "contexts") for path in files)
+    contents = said.unique([*of_question, "answer", "contexts"], keep="first", maintain_order=True)
     doubled = contents.filter(pl.struct(of_question).is_duplicated())
     if doubled.is_empty():
         return

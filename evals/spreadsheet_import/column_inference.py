@@ -14,8 +14,9 @@ from typing import Any
 from rag_assay.assets.cleaning.language import detect
 from rag_assay.evals.question_sets.readers.records import finite_number
 from rag_assay.evals.rubrics.points import Points
+from rag_assay.evals.spreadsheet_import.bundle import AXES
+from rag_assay.evals.spreadsheet_import.mapping import Columns
 from rag_assay.evals.spreadsheet_import.tables import (
-    InputTable,
     UnusableCell,
     filled_worksheets,
     fold_name,
@@ -29,8 +30,6 @@ from rag_assay.warehouse.yaml_positions import escape_text
 _NAMES = tomllib.loads(Path(__file__).with_name("column_names.toml").read_text("utf-8"))
 KNOWN: dict[str, tuple[str, ...]] = {role: tuple(names) for role, names in _NAMES.items()}
 """Role of a column -> what it is called, the likeliest first."""
-
-AXES_TOLD = ("chunking", "embedder", "retriever", "generator")
 
 
 def plain_name(name: str) -> str:
@@ -129,7 +128,7 @@ def guess(path: Path) -> Guess:
     one = worksheets[0] if len(worksheets) > 1 else None
     table = open_table(path, worksheet=one)
     rows = [row for _, row in islice(table.rows, LOOKED_AT) if isinstance(row, Mapping)]
-    columns = _columns(table, rows)
+    columns = [_column_sample(name, rows) for name in dict.fromkeys(table.columns)]
     found = Guess(key_name(path.name.rpartition(".")[0]), worksheet=one, others=tuple(worksheets[1:]))
     _by_name(columns, found)
     _by_contents(columns, found)
@@ -143,13 +142,10 @@ def guess(path: Path) -> Guess:
     return found
 
 
-def _columns(table: InputTable, rows: Sequence[Mapping[str, Any]]) -> list[ColumnSample]:
-    found = []
-    for name in dict.fromkeys(table.columns):
-        cells = (row.get(fold_name(name)) for row in rows)
-        values = tuple(one for one in cells if not is_missing(one) and not isinstance(one, UnusableCell))
-        found.append(ColumnSample(name, values))
-    return found
+def _column_sample(name: str, rows: Sequence[Mapping[str, Any]]) -> ColumnSample:
+    cells = (row.get(fold_name(name)) for row in rows)
+    usable = (one for one in cells if not is_missing(one) and not isinstance(one, UnusableCell))
+    return ColumnSample(name, tuple(usable))
 
 
 def _by_name(columns: Sequence[ColumnSample], found: Guess) -> None:
@@ -168,7 +164,7 @@ def _by_name(columns: Sequence[ColumnSample], found: Guess) -> None:
 def _fits(role: str, column: ColumnSample) -> bool:
     if role == "score":
         return column.distinct <= MOST_VALUES
-    if role in AXES_TOLD:
+    if role in AXES:
         return column.distinct <= FEW
     return role != "language" or all(len(one) == 2 for one in column.texts)
 
@@ -180,39 +176,34 @@ def _looks_scored(column: ColumnSample) -> bool:
 
 def _is_size(column: ColumnSample) -> bool:
     values = [value_of(one) for one in column.values[:200]]
-    return all(
-        isinstance(one, list | tuple) and len(one) == 2 and all(isinstance(n, int) for n in one)
-        for one in values
-    )
+    pairs = (one for one in values if isinstance(one, list | tuple) and len(one) == 2)
+    sizes = [one for one in pairs if all(isinstance(n, int) for n in one)]
+    return column.distinct <= FEW and len(sizes) == len(values)
+
+
+def _is_question(column: ColumnSample) -> bool:
+    return column.is_asked and not column.is_listed
+
+
+def _is_long_list(column: ColumnSample) -> bool:
+    return column.is_listed and column.length >= 200
+
+
+def _is_short_list(column: ColumnSample) -> bool:
+    return column.distinct <= FEW and column.is_listed and not _is_size(column)
+
+
+def _variety(column: ColumnSample) -> tuple[int, float]:
+    return column.distinct, column.length
 
 
 _FINDERS: dict[str, tuple[Callable[[ColumnSample], bool], Callable[[ColumnSample], Any] | None, str]] = {
-    "question": (
-        lambda one: one.is_asked and not one.is_listed,
-        lambda one: -one.distinct,
-        "its texts end in `?`; {} different ones",
-    ),
-    "contexts": (
-        lambda one: one.is_listed and one.length >= 200,
-        lambda one: one.length,
-        "its cells are lists of long texts",
-    ),
-    "answer": (
-        lambda one: one.is_text,
-        lambda one: (one.distinct, one.length),
-        "the most different texts: {}",
-    ),
+    "question": (_is_question, lambda one: -one.distinct, "its texts end in `?`; {} different ones"),
+    "contexts": (_is_long_list, lambda one: one.length, "its cells are lists of long texts"),
+    "answer": (lambda one: one.is_text, _variety, "the most different texts: {}"),
     "score": (_looks_scored, None, "few different numbers: {}"),
-    "chunking": (
-        lambda one: one.distinct <= FEW and _is_size(one),
-        None,
-        "pairs of numbers, as size and overlap",
-    ),
-    "retriever": (
-        lambda one: one.distinct <= FEW and one.is_listed and not _is_size(one),
-        None,
-        "short lists that recur",
-    ),
+    "chunking": (_is_size, None, "pairs of numbers, as size and overlap"),
+    "retriever": (_is_short_list, None, "short lists that recur"),
 }
 """Role -> which columns fit it, which of several is taken (None: there must be one alone), and why."""
 
@@ -262,11 +253,6 @@ def _number(value: Any) -> float | None:
 
 _PLAIN = re.compile(r"[A-Za-z_ÄÖÜäöüß][\w ÄÖÜäöüß.-]*(?<! )")
 _WORDS = frozenset({"yes", "no", "true", "false", "null", "on", "off", "y", "n", "none"})
-_COLUMNS = (
-    *("question", "answer", "contexts", "ground_truth", "question_id"),
-    *("language", "annotator", "comment", "scored_at"),
-)
-_NEEDED = ("question", "answer")
 
 
 def quote_yaml(text: str) -> str:
@@ -287,10 +273,10 @@ def _lines(found: Guess, file: Path) -> Iterator[str]:
         yield f"worksheet: {quote_yaml(found.worksheet)}  # others are {_comment(', '.join(found.others))}"
     yield f"language: {found.language}" if found.language else "# language: en"
     yield "columns:"
-    for role in _COLUMNS:
-        yield from _column(found, role)
+    for role, column in Columns.model_fields.items():
+        yield from _column(found, role, is_needed=column.is_required())
     yield "cell:"
-    for axis in AXES_TOLD:
+    for axis in AXES:
         yield from _axis(found, axis)
     yield from _scores(found)
     if "annotator" not in found.roles:
@@ -300,10 +286,10 @@ def _lines(found: Guess, file: Path) -> Iterator[str]:
         yield f"# not read: the column {_comment(name)}"
 
 
-def _column(found: Guess, role: str) -> Iterator[str]:
+def _column(found: Guess, role: str, *, is_needed: bool) -> Iterator[str]:
     if role in found.roles:
         yield f"  {role}: {quote_yaml(found.roles[role].column)}"
-    elif role in _NEEDED:
+    elif is_needed:
         yield f"  {role}:  # which column? none looks like it"
     elif role in {"contexts", "ground_truth"}:
         yield f"  # {role}: NAME OF A COLUMN"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,6 +31,7 @@ from rag_assay.warehouse.components import as_written
 from rag_assay.warehouse.errors import InputError, Mistake
 from rag_assay.warehouse.human_scores import HumanScore, HumanScores
 from rag_assay.warehouse.identity import digest, sha256_file
+from rag_assay.warehouse.locks import locked
 from rag_assay.warehouse.paths import Home
 
 HEADING = """\
@@ -121,8 +121,7 @@ def deduplicate_rows(drafts: Sequence[ParsedRow], others: OtherSheets) -> Settle
     left = _without_contradictions(left, others, found)
     merged = _merged(left, found)
     numbers = _numbers(merged, others)
-    for draft in merged:
-        found.rows.append(_row(draft, numbers[draft.place][draft.content]))
+    found.rows = [_row(draft, numbers[draft.place][draft.content]) for draft in merged]
     _note_ground_truths(merged, found)
     return found
 
@@ -242,8 +241,7 @@ def _note_ground_truths(drafts: list[ParsedRow], found: Settled) -> None:
             found.notes.append((line, text))
 
 
-Key = tuple[str | None, ...]
-"""Annotator, item, rubric, criterion, cell and question."""
+Key = tuple[str | None, ...]  # annotator, item, rubric, criterion, cell and question
 
 
 @dataclass
@@ -281,11 +279,11 @@ def scores_of(
 
 
 def count_scores(scores: Iterable[tuple[int, HumanScore]]) -> dict[str, Counter[float]]:
-    found: dict[str, Counter[float]] = {}
+    found: dict[str, Counter[float]] = defaultdict(Counter)
     for _, one in scores:
         if one.value is not None:
-            found.setdefault(metric_name(one.rubric, one.criterion), Counter())[one.value] += 1
-    return found
+            found[metric_name(one.rubric, one.criterion)][one.value] += 1
+    return dict(found)
 
 
 def changes(
@@ -396,10 +394,8 @@ def import_sheet(
         told = tuple(f"{path.name}:{line}: {text}" for line, text in rejects)
         check_rejects(path, rejects, len(found.rows), partial=partial)
         notes += [f"{path.name}:{line}: {text}" for line, text in found.notes]
-        sheet = bundle.Sheet(
-            name, path.name, sha256_file(path), mapping.digest, len(found.rows), told, tuple(notes)
-        )
-        return _kept(home, read, sheet, found, stored)
+        facts = (sha256_file(path), mapping.digest, len(found.rows), told, tuple(notes))
+        return _kept(home, read, bundle.Sheet(name, path.name, *facts), found, stored)
 
 
 def read_drafts(path: Path, read: ReadMapping) -> tuple[list[ParsedRow], list[tuple[int, str]], list[str]]:
@@ -427,10 +423,8 @@ def read_drafts(path: Path, read: ReadMapping) -> tuple[list[ParsedRow], list[tu
     if not drafts and not rejects:
         raise InputError(f"{path}: there is no row below the names of its columns")
     notes = list(table.notes)
-    if passed:
-        notes.append(
-            f"{path.name}: {passed} rows hold nothing in the columns that are read; they were passed over"
-        )
+    empty = "rows hold nothing in the columns that are read; they were passed over"
+    notes += [f"{path.name}: {passed} {empty}"] if passed else []
     first = {draft.question: draft.line for draft in reversed(drafts)}
     lines = sorted((line, question) for question, line in first.items())
     short = short_questions((f"line {line}", question) for line, question in lines)
@@ -523,10 +517,5 @@ def _summary(
     )
 
 
-@contextmanager
-def alone(home: Home) -> Iterator[None]:
-    folder = home.root / "imports"
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+def alone(home: Home) -> AbstractContextManager[object]:
+    return locked(home.root / "imports" / ".lock")

@@ -28,8 +28,7 @@ from rag_assay.warehouse.suggestions import did_you_mean
 from rag_assay.warehouse.validation_errors import Finding, in_words, lines_of
 from rag_assay.warehouse.yaml_positions import Place, load
 
-Scored = tuple[str, str | None]
-"""Rubric and criterion."""
+Scored = tuple[str, str | None]  # rubric and criterion
 _TEXTS = ("page_content", "text", "content", "passage")  # keys of a passage that is more than its text
 _DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d{1,2}")
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)")
@@ -300,8 +299,7 @@ def axes_text(draft: ParsedRow) -> str:
     return json.dumps(dict(draft.words), ensure_ascii=False, sort_keys=True)
 
 
-UNNAMED = "unnamed"
-"""Name of an annotator that a spreadsheet does not name."""
+UNNAMED = "unnamed"  # name of an annotator that a spreadsheet does not name
 Heading = Annotated[str, Field(min_length=1, max_length=300)]
 
 

@@ -38,8 +38,7 @@ _TOKEN = re.compile(
     |(?P<sign>[\[\](){},:=]))""",
     re.VERBOSE | re.DOTALL,
 )
-_BETWEEN = {"}": ":", "name)": "="}
-"""Closing sign -> what stands between a name and its value."""
+_BETWEEN = {"}": ":", "name)": "="}  # closing sign -> what stands between a name and its value
 _WORDS = {"None": None, "null": None, "True": True, "true": True, "False": False, "false": False}
 
 
@@ -161,8 +160,7 @@ def _number(token: str) -> int | float:
 
 
 MOST = 60  # characters of a name
-NO_ITEM = "none"
-"""What an empty list is called: no method, no model."""
+NO_ITEM = "none"  # what an empty list is called: no method, no model
 _SPELLED = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "æ": "ae", "ø": "o", "&": "+"})
 
 

@@ -87,8 +87,7 @@ def components(table: Floats) -> Components | None:
 Answered = Callable[[Cell, Iterable[str]], float | None]
 """(cell, question ids) -> the share of them that the cell answered; None without a generator."""
 _OF_RANKINGS = ("chunking", "embedder", "retriever")
-Scores = Mapping[Cell, pl.DataFrame]
-"""Of each replicate of each cell, schemas.SCORES."""
+Scores = Mapping[Cell, pl.DataFrame]  # of each replicate of each cell, schemas.SCORES
 
 
 def board_rows(

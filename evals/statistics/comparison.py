@@ -366,8 +366,7 @@ class Bounded(Protocol):
         """Lowest and highest possible value; None: there is none."""
 
 
-DEFAULT_MARGIN = 0.02
-"""A loss that does not matter, as a share of the metric's range."""
+DEFAULT_MARGIN = 0.02  # a loss that does not matter, as a share of the metric's range
 
 
 def width_of(metric: Bounded) -> float | None:

@@ -33,8 +33,7 @@ def least_of_all(n: int) -> float:
 
 
 CONFIDENCE = 0.95
-Z = 1.959963984540054
-"""The normal distribution's quantile of a two-sided 95 % interval."""
+Z = 1.959963984540054  # the normal distribution's quantile of a two-sided 95 % interval
 Floats: TypeAlias = "npt.NDArray[np.float64]"
 
 

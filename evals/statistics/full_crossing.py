@@ -8,8 +8,7 @@ from itertools import product
 from math import prod
 from typing import NamedTuple, TypeAlias
 
-Place: TypeAlias = tuple[str, ...]
-"""A cell: its level on each axis."""
+Place: TypeAlias = tuple[str, ...]  # a cell: its level on each axis
 
 
 class Crossing(NamedTuple):

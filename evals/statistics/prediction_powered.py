@@ -33,8 +33,7 @@ from rag_assay.evals.statistics.clusters import Codes
 from rag_assay.evals.statistics.estimate import Z
 from rag_assay.evals.statistics.resampling import EQUAL, Floats
 
-FEWEST = 3
-"""Clusters with scored items, of equal weight, below which human ratings are used alone."""
+FEWEST = 3  # clusters with scored items, of equal weight, below which human ratings are used alone
 
 
 class Items(NamedTuple):

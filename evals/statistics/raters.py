@@ -66,8 +66,7 @@ def _credit(grades: Floats, weights: Weights) -> Floats:
     return 1 - distance if weights == "linear" else 1 - distance**2
 
 
-FEWEST = 3
-"""Clusters, below which they show no spread."""
+FEWEST = 3  # clusters, below which they show no spread
 Agree = Callable[[Floats, Floats], Estimate]
 
 
@@ -204,9 +203,6 @@ def _rho(one: Floats, other: Floats) -> float | None:
     return float(first @ second) / scale if scale else None
 
 
-"""With fewer scores, or clusters of them, nothing is said of a trend."""
-
-
 def to_the_others(items: Codes, values: Floats) -> Floats:
     """Return each score less the mean of the other scores of its item; NaN without another annotator.
 
@@ -290,8 +286,7 @@ Level = Literal["nominal", "ordinal", "interval"]
 RELIABLE, TENTATIVE = 0.8, 0.667
 """From the first on conclusions can be drawn, from the second on tentative ones (Krippendorff, Human
 Communication Research 30(3), 2004, p. 429)."""
-FEWEST_ITEMS = 5
-"""With fewer items, or clusters of them, a resample tells nothing of other items."""
+FEWEST_ITEMS = 5  # with fewer items, or clusters of them, a resample tells nothing of other items
 _EDGE = 1e-4  # shares of resamples that are nearer to 0 or 1 say no more
 
 

@@ -17,11 +17,9 @@ from rag_assay.evals.statistics import resampling
 from rag_assay.evals.statistics.clusters import Codes, sum_clusters
 from rag_assay.evals.statistics.resampling import BLOCK, EQUAL, Floats
 
-ALPHA = 0.05
-"""Two cells are significantly different where the adjusted p is below it."""
+ALPHA = 0.05  # two cells are significantly different where the adjusted p is below it
 RESAMPLES = 10_000
-FEWEST_CLUSTERS = 6
-"""With fewer no sign-flip test can be significant: 2^(1 - 5) > 0.05."""
+FEWEST_CLUSTERS = 6  # with fewer no sign-flip test can be significant: 2^(1 - 5) > 0.05
 
 
 class Differences(NamedTuple):
@@ -121,8 +119,7 @@ def holm(p: resampling.Floats) -> resampling.Floats:
 
 
 Bools: TypeAlias = "npt.NDArray[np.bool_]"
-Standing = Literal["tied", "within", "worse"]
-"""A cell against its leader; within: the margin."""
+Standing = Literal["tied", "within", "worse"]  # a cell against its leader; within: the margin
 _AT_ONCE = 500  # choices of signs of which the sums of all cells are held at once
 _SURE = 1 - 1e-9  # sums of the same numbers in another order differ in the last digits
 

@@ -30,13 +30,7 @@ def csv_text(table: sheets.QueueTable) -> str:
         rows.append([re.sub(r"\s+", " ", said)])
     rows.append([column.name for column in table.columns])
     written = [[CSV.written(cell) for cell in row] for row in rows]
-    return quoted_csv([*written, *([_written(cell) for cell in row] for row in table.rows)])
-
-
-def _written(cell: sheets.Cell) -> str:
-    if cell is None:
-        return ""
-    return cell if isinstance(cell, str) else sheets.number(cell)
+    return quoted_csv([*written, *([sheets.cell_text(cell) for cell in row] for row in table.rows)])
 
 
 SUFFIXES = (".xlsx", ".csv", ".json")
@@ -102,7 +96,6 @@ COLUMNS = {
     **{"scored_at": 26, "rubric_version": 14, "cell": 40, "place": 24},
 }
 """Columns of the table, and how wide they are in a workbook."""
-_MOST_ROWS = 1_000_000
 _CUT = " … (cut)"
 
 
@@ -111,13 +104,19 @@ def export_scores(path: Path, rows: Iterable[Row], queue: Queue | None) -> int:
     if suffix not in SUFFIXES:
         raise InputError(f"{path}: scores are exported as {', '.join(SUFFIXES)}")
     found = [_named(row, queue) for row in current_scores(rows)]
-    if suffix != ".json" and len(found) > _MOST_ROWS:
+    if suffix != ".json" and len(found) > MOST_ROWS:
         raise InputError(
             f"{path}: {len(found):,} scores, more than a sheet has rows; let its name end in .json"
         )
-    write = {".xlsx": _book, ".csv": _csv, ".json": _json}[suffix]
+    if suffix == ".json":
+        body = json.dumps(found, ensure_ascii=False, indent=1).encode("utf-8", "replace")
+    elif suffix == ".csv":
+        cells = ([_text(value, CSV) for value in row.values()] for row in found)
+        body = quoted_csv([list(COLUMNS), *cells]).encode("utf-8-sig", "replace")
+    else:
+        body = _book(found)
     with atomic_write(path) as new:
-        new.write_bytes(write(found))
+        new.write_bytes(body)
     return len(found)
 
 
@@ -131,15 +130,6 @@ def _named(row: Row, queue: Queue | None) -> dict[str, Json]:
         "scored_at": row["scored_at"].astimezone(UTC).isoformat(),
     }
     return {name: texts.get(name, row.get(name)) for name in COLUMNS}
-
-
-def _json(rows: list[dict[str, Json]]) -> bytes:
-    return json.dumps(rows, ensure_ascii=False, indent=1).encode("utf-8", "replace")
-
-
-def _csv(rows: list[dict[str, Json]]) -> bytes:
-    cells = ([_text(value, CSV) for value in row.values()] for row in rows)
-    return quoted_csv([list(COLUMNS), *cells]).encode("utf-8-sig", "replace")
 
 
 def _book(rows: list[dict[str, Json]]) -> bytes:

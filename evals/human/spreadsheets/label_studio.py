@@ -48,7 +48,10 @@ def tasks_json(queue: Queue, shown: Sequence[Showing], heading: table.SheetHeadi
         said = past.now(showing.key, queue.versions)
         entries = table.shown_values(queue, showing, said)
         if entries:
-            results: list[Json] = [_choice(one, value) for one, value in entries.items()]
+            results: list[Json] = [
+                _result(control(one), "choices", {"choices": [table.cell_text(value)]})
+                for one, value in entries.items()
+            ]
             if said.comment:
                 results.append(_result(table.COMMENT, "textarea", {"text": [encodable(said.comment)]}))
             task["predictions"] = [{"model_version": "scores so far", "result": results}]
@@ -100,12 +103,6 @@ def _ask(view: ElementTree.Element, asked: table.Asked, criterion: Criterion) ->
 def _literal(text: str) -> str:
     held = "".join(one if one.isprintable() or one.isspace() else " " for one in encodable(text))
     return " ".join(held.replace("$", "＄").split())
-
-
-def _choice(asked: table.Asked, value: float | str) -> Json:
-    return _result(
-        control(asked), "choices", {"choices": [value if isinstance(value, str) else table.number(value)]}
-    )
 
 
 def _result(name: str, kind: str, value: dict[str, Json]) -> Json:
@@ -306,7 +303,7 @@ def _with_names(
     if len(people) > 1:
         raise InputError(
             f"{path}: exported for {heading.annotator}, and {len(people)} people have scored in it "
-            f"({', '.join(people[:5])}); "
-            "export the queue without --annotator for those who work on it together"
+            f"({', '.join(people[:5])}); export the queue without --annotator for those who work on it "
+            "together"
         )
     return [replace(row, annotator=None) for row in rows]

@@ -155,12 +155,9 @@ def token(heading: SheetHeading, item_id: str, showing: int) -> str:
     return "r" + digest(["row", heading.sheet, item_id, showing])[:12]  # no spreadsheet takes it for a number
 
 
-Asked = tuple[str, str | None]
-"""Name of a rubric, name of a criterion of it."""
-Shown = tuple[str, int]
-"""Id of an item, number of its showing."""
-Row = Mapping[str, Any]
-"""A row of `schemas.HUMAN_SCORES`."""
+Asked = tuple[str, str | None]  # name of a rubric, name of a criterion of it
+Shown = tuple[str, int]  # id of an item, number of its showing
+Row = Mapping[str, Any]  # a row of `schemas.HUMAN_SCORES`
 SCORES = "scores"  # the worksheet that is filled in
 
 
@@ -305,6 +302,10 @@ def mirrored(value: float, criterion: Criterion) -> float:
 
 def number(value: float) -> str:
     return f"{value:.15g}"
+
+
+def cell_text(cell: Cell) -> str:
+    return number(cell) if isinstance(cell, int | float) else cell or ""
 
 
 def _columns(queue: Queue, texts: Sequence[dict[str, list[str]]]) -> list[SpreadsheetColumn]:

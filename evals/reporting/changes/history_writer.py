@@ -24,7 +24,7 @@ from rag_assay.evals.judgements import Judgements
 from rag_assay.evals.leaderboard import Leaderboard
 from rag_assay.evals.questions import Questions
 from rag_assay.evals.rankings import Rankings
-from rag_assay.evals.reporting.study_facts import study_facts
+from rag_assay.evals.reporting.study_facts import study_facts, weight_digests
 from rag_assay.evals.scores import Scores
 from rag_assay.evals.statistics.verdict import Verdict
 from rag_assay.evals.study.grid import Grid
@@ -142,7 +142,7 @@ def _made_of(grid: Grid, name: str, before: Record | None, store: ArtifactStore)
         "recipes": dict(_recipes(stages)),
         "written": written,
         "code": {stage.name: stage.code_version for stage in stages} | {"rag-assay": version("rag-assay")},
-        "weights": _weights(study),
+        "weights": weight_digests(study),
         "artifacts": {stage: named for stage, named in found.items() if named},
     }
 
@@ -166,11 +166,6 @@ def _recipes(stages: list[Stage]) -> Iterator[tuple[str, str]]:
                 yield from stage.recipes(key).items()
             except AssayError:
                 continue  # a file that is not there now: what was made of it is
-
-
-def _weights(study: Study) -> dict[str, str]:
-    local = {one.model: one.weights_identity() for one in study.embedders.values() if one.api is None}
-    return dict(sorted(local.items()))
 
 
 def _documents(study: Study, before: Record | None, store: ArtifactStore) -> dict[str, Artifact]:

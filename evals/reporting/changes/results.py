@@ -135,8 +135,7 @@ def entry_of(record: Record, number: int) -> HistoryEntry:
 
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
-NameOf = Callable[[str], str]
-"""The name of the study of a name or path."""
+NameOf = Callable[[str], str]  # the name of the study of a name or path
 
 
 def chosen(written: str, home: Home, name_of: NameOf) -> HistoryEntry:

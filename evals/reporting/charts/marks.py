@@ -12,8 +12,7 @@ from rag_assay.evals.reporting.display import count, number, truncate
 from rag_assay.evals.reporting.sections import Column, Point, Table, TableFigure, Tick, missing
 
 Bounds = tuple[float | None, float | None]
-DECADES = 1.5
-"""Powers of ten between the least and the largest cost, from which on a scale is logarithmic."""
+DECADES = 1.5  # powers of ten between the least and the largest cost, from which on a scale is logarithmic
 
 
 @dataclass(frozen=True)

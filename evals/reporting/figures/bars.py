@@ -47,8 +47,7 @@ def place_of(entry: RankedResult, leader: RankedResult | None) -> Place:
     return "tied" if entry.tied else "apart"
 
 
-INTERVALS = read_texts("intervals")
-"""Of the chart of intervals, which the app shows in German too."""
+INTERVALS = read_texts("intervals")  # of the chart of intervals, which the app shows in German too
 
 
 def intervals_figure(
@@ -200,8 +199,7 @@ def _metrics_about(metrics: Sequence[MetricInfo], subset: Subset, labels: Mappin
 
 
 _NEAR = 1e-9
-FEWEST = 0.005
-"""Share of all values that are full, below which the best value is no score that is reached."""
+FEWEST = 0.005  # share of all values that are full, below which the best value is no score that is reached
 
 
 class Shares(NamedTuple):
@@ -430,8 +428,7 @@ WANTED = ("hit_rate", "mrr")
 """Metrics that a reader looks for of every retriever: they are shown however many others there are."""
 
 
-EffectBars = tuple[AxisEffect, Mapping[str, Markup]]
-"""A metric of an axis, and level -> its bar."""
+EffectBars = tuple[AxisEffect, Mapping[str, Markup]]  # a metric of an axis, and level -> its bar
 
 
 def effect_bars(table: AxisTable) -> tuple[EffectBars, ...]:
