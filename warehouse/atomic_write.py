@@ -36,6 +36,13 @@ def atomic_write(path: Path) -> Iterator[Path]:
         temporary.replace(path)
 
 
+def write_file(path: Path, content: str | bytes) -> Path:
+    """Write bytes or text (UTF-8) atomically; return the path."""
+    with atomic_write(path) as temporary:
+        temporary.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
 def sweep(folder: Path, pattern: str = ".*.tmp") -> None:
     for path in folder.glob(pattern):
         with suppress(FileNotFoundError):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import polars as pl
 
-from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.atomic_write import write_file
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.files import read_bounded
 from rag_assay.warehouse.identity import sha256_bytes, sha256_file
@@ -38,9 +38,7 @@ _LINE = re.compile(r"([0-9a-f]{64})  (.{1,512})")
 
 def seal(folder: Path) -> str:
     lines = [f"{sha256_file(folder / name)}  {name}\n" for name in sorted(_files(folder)) if name != SUMS]
-    with atomic_write(folder / SUMS) as temporary:
-        temporary.write_text("".join(lines), encoding="utf-8")
-    return sha256_file(folder / SUMS)
+    return sha256_file(write_file(folder / SUMS, "".join(lines)))
 
 
 def verify_checksums(folder: Path) -> str:

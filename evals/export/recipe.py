@@ -17,7 +17,7 @@ from rag_assay.evals.pipeline.retrieval import CellParts
 from rag_assay.evals.retrieval.component_kinds import AnyRetriever
 from rag_assay.evals.study import registry  # noqa: F401 -- fills the registries that the fields below read
 from rag_assay.evals.study.cells import Cell
-from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.atomic_write import write_file
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.files import read_bounded
 from rag_assay.warehouse.inference.budget import Caps
@@ -87,8 +87,7 @@ def recipe_of(parts: CellParts, description: str, built: dict[str, Any]) -> Expo
 def write_recipe(written: dict[str, Any], folder: Path) -> None:
     escaped = map_texts(written, lambda _key, text: escape_text(text))
     text = yaml.safe_dump(escaped, sort_keys=False, allow_unicode=True, width=100)
-    with atomic_write(folder / RECIPE) as temporary:
-        temporary.write_text(HEAD + text, encoding="utf-8")
+    write_file(folder / RECIPE, HEAD + text)
 
 
 def read_written(folder: Path) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from rag_assay.evals.pipeline.stage_inputs import read_questions, sampled_questi
 from rag_assay.evals.study.cells import NO_GENERATOR, Cell
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
-from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.atomic_write import write_file
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.files import bounded_lines, check_regular, read_bounded
 from rag_assay.warehouse.identity import digest
@@ -55,7 +55,7 @@ class Used:
 def used_models(written: Written) -> list[Used]:
     found = {}
     for key, value, beside in _texts(written):
-        if key == "model" or (key == "tokenizer" and (_is_path(value) or _is_weights(value))):
+        if key == "model" or (key == "tokenizer" and _is_weights(value)):
             used = _used(value, beside if key == "model" else {})
             found[used.name, used.kind] = used
     return list(found.values())
@@ -77,7 +77,7 @@ def _used(name: str, beside: Written) -> Used:
 
 
 def _is_weights(tokenizer: str) -> bool:
-    return "/" in tokenizer or weights.registered(tokenizer, None) is not None
+    return "/" in tokenizer or _is_path(tokenizer) or weights.registered(tokenizer, None) is not None
 
 
 def _folder_digest(folder: Path) -> str:
@@ -284,8 +284,7 @@ def _rows(path: Path, ids: list[str], sort: tuple[str, ...] = ()) -> Iterator[Ro
 
 def write_expected(expected: Sequence[ExpectedResult], folder: Path) -> None:
     lines = (json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in expected)
-    with atomic_write(folder / QUESTIONS) as temporary:
-        temporary.write_text("".join(lines), encoding="utf-8")
+    write_file(folder / QUESTIONS, "".join(lines))
 
 
 def read_expected(folder: Path) -> list[ExpectedResult]:
@@ -392,8 +391,7 @@ def libraries() -> dict[str, str | None]:
 
 
 def write_revisions(found: Revisions, folder: Path) -> None:
-    with atomic_write(folder / REVISIONS) as temporary:
-        temporary.write_text(json.dumps(found, indent=1, ensure_ascii=False), encoding="utf-8")
+    write_file(folder / REVISIONS, json.dumps(found, indent=1, ensure_ascii=False))
 
 
 def read_revisions(folder: Path) -> Revisions:

@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_assay.evals.human.queue import Queue, QueuedItem, queue_version, read_queue
 from rag_assay.evals.rubrics.items import Item
+from rag_assay.evals.statistics.clusters import Floats
 from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.human_scores import HumanScores, ScoreSnapshot
 from rag_assay.warehouse.identity import digest, digest_strings
@@ -30,7 +30,6 @@ from rag_assay.warehouse.paths import Home
 MOST_LIKELY = 5.0  # how much likelier the most disputed item is drawn than an undisputed one
 _DIGITS = 13  # hex digits that a float holds
 _STEPS = 60  # halvings until t is as near as a float can be
-Floats: TypeAlias = "npt.NDArray[np.float64]"
 
 
 @dataclass(frozen=True)

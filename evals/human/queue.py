@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 
 from rag_assay.evals.rubrics.items import Item, read_item, written_item
 from rag_assay.evals.rubrics.rubric import AnyRubric, Criterion, Rubric
-from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.atomic_write import write_file
 from rag_assay.warehouse.components import as_written
 from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.identity import digest
@@ -159,8 +159,7 @@ def _newest(home: Home, study: str) -> Path:
 
 
 def _write(path: Path, written: Mapping[str, Any]) -> None:
-    with atomic_write(path) as temporary:  # dumps is written in C, and many times faster than dump
-        temporary.write_text(json.dumps(written, allow_nan=False), encoding="ascii")
+    write_file(path, json.dumps(written, allow_nan=False))
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -37,9 +37,7 @@ class RatingOverlap(NamedTuple):
     clusters: Codes | None
 
     def of(self, chosen: Flags) -> Codes | None:
-        if self.clusters is None:
-            return None
-        return np.unique(self.clusters[self.items[chosen]], return_inverse=True)[1].astype(np.int64)
+        return raters.renumber(self.clusters, self.items[chosen])
 
 
 def overlap(scores: pl.DataFrame, questions: Mapping[str, str], clusters: Clustering) -> RatingOverlap:
@@ -234,7 +232,7 @@ def _pair(held: RatingOverlap, one: int, other: int, level: raters.Level, seed: 
     if not len(items):
         return
     first, second = held.values[of_one[at_one]], held.values[of_other[at_other]]
-    clusters = None if held.clusters is None else np.unique(held.clusters[items], return_inverse=True)[1]
+    clusters = raters.renumber(held.clusters, items)
     names = held.people[one], held.people[other]
     yield Agreed("equal", raters.mean_of((first == second).astype(np.float64), seed, clusters, UNIT), *names)
     yield Agreed("kappa", raters.cohens_kappa(first, second, _WEIGHTS[level], clusters), *names)

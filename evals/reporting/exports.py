@@ -31,7 +31,7 @@ from rag_assay.evals.reporting.stored_rows import stored_questions
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.artifacts import Artifact
-from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.atomic_write import atomic_write, write_file
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.parquet import write_parquet
 from rag_assay.warehouse.paths import Home
@@ -195,7 +195,6 @@ def export_questions(study: Study, form: str, folder: Path, work: BuildContext) 
     paths = []
     for name, lines in export.files.items():
         path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(path) as new, new.open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(lines)
         paths.append(path)
@@ -279,9 +278,7 @@ def csv_text(table: pl.DataFrame) -> str:
 
 def write_csv(table: pl.DataFrame, path: Path) -> Path:
     """Write CSV with a byte order mark for spreadsheets."""
-    with atomic_write(path) as temporary:
-        temporary.write_text(csv_text(table), encoding="utf-8-sig", newline="")
-    return path
+    return write_file(path, csv_text(table).encode("utf-8-sig"))
 
 
 def _cell(value: object) -> object:

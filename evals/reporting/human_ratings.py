@@ -76,7 +76,6 @@ class AxisSaid:
 
     @property
     def between(self) -> bool:
-        """Whether annotators differ in an answer."""
         return any(one["between"] for one in self.levels)
 
 
@@ -111,7 +110,6 @@ def axis_effect(answers: ScoredAnswers, axis: str, seed: int, clusters: Clusteri
 
 
 def least_words(found: AxisEffect) -> str:
-    """Say how small a difference would have been found."""
     known = found.found.detectable[np.isfinite(found.found.detectable)]
     asked = several(found.found.n, "question")
     if not len(known):

@@ -193,7 +193,9 @@ class _Texts:
 def pack_blocks(tables: JourneyTables) -> Iterator[bytes]:
     count = tables.count
     frames = {name: frame.sort("_question", maintain_order=True) for name, frame in tables.frames.items()}
-    ends = {name: _ends(frame, count) for name, frame in frames.items()}
+    # Where the rows of each question begin, and the last ones end.
+    bounds = np.arange(count + 1)
+    ends = {name: np.searchsorted(frame["_question"], bounds).tolist() for name, frame in frames.items()}
     with ThreadPoolExecutor(2) as pool:
         waiting = []
         for begin in range(0, count, QUESTIONS_A_BLOCK):
@@ -210,11 +212,6 @@ def one_block(tables: JourneyTables) -> bytes:
     """Return all questions of a study as one block of plain JSON."""
     frames = {name: frame.sort("_question", maintain_order=True) for name, frame in tables.frames.items()}
     return _block(frames, tables, 0, tables.count)
-
-
-def _ends(frame: pl.DataFrame, count: int) -> list[int]:
-    """Return where the rows of each question begin, and the last ones end."""
-    return np.searchsorted(frame["_question"].to_numpy(), np.arange(count + 1)).tolist()
 
 
 def _block(own: Mapping[str, pl.DataFrame], tables: JourneyTables, begin: int, end: int) -> bytes:

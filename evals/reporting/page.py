@@ -28,7 +28,7 @@ from rag_assay.evals.reporting.judge_cards import card_rows, estimate_json
 from rag_assay.evals.reporting.search_omissions import left_out_rows
 from rag_assay.evals.reporting.sections import PageSection, TitledPage
 from rag_assay.evals.reporting.view import view
-from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.atomic_write import write_file
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import HUMAN_ESTIMATES, LEADERBOARD
 
@@ -164,8 +164,8 @@ def write_html(data: ReportData, path: Path) -> Path:
         assert folder is not None  # noqa: S101 -- files have one
         place = folder / name
         if not place.is_file() or place.read_text(encoding="utf-8") != text:
-            write_text(text, place)
-    write_text(page.html, path)
+            write_file(place, text)
+    write_file(path, page.html)
     for old in folders_of(path):
         if old != folder:
             shutil.rmtree(old, ignore_errors=True)
@@ -181,7 +181,7 @@ def write_report(data: ReportData, home: Home) -> list[Path]:
     """Write the report and its leaderboard as JSON to the workspace; return the paths."""
     page = write_html(data, home.report(data.study))
     rows = json_rows(data.leaderboard, other_rows(data))
-    return [page, write_text(rows + "\n", home.report_rows(data.study))]
+    return [page, write_file(home.report_rows(data.study), rows + "\n")]
 
 
 def other_rows(data: ReportData) -> list[dict[str, Any]]:
@@ -199,9 +199,3 @@ def verdict_row(data: ReportData) -> dict[str, Any]:
         "cell": taken.cell if taken else None,
         "value": taken.value if taken else None,
     }
-
-
-def write_text(text: str, path: Path) -> Path:
-    with atomic_write(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-    return path

@@ -71,7 +71,6 @@ class PairComparison:
     questions: tuple[Pair, ...]
 
     def _repr_html_(self) -> str:
-        """Return the sentences, as a notebook shows them."""
         return "".join(f"<p>{escape(one)}</p>" for one in self.sentences)
 
     @property

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
@@ -125,6 +125,9 @@ class QuestionMatrix:
     def _read(self, read: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
         return _on_database(self.result.store, self.home, read)
 
+    def _rows(self, sql: str, parameters: list[Any]) -> list[Any]:
+        return self._read(lambda connection: connection.execute(sql, parameters).fetchall())
+
     @cached_property
     def disputes(self) -> Mapping[str, Dispute]:
         return disputes(self._read(self._dispute_data))
@@ -137,8 +140,7 @@ class QuestionMatrix:
 
     def values(self, metric: str, pipelines: Sequence[str]) -> Mapping[tuple[str, str], float]:
         """Return (question, pipeline) -> value."""
-        parameters = [metric, list(pipelines), self.not_run]
-        rows = self._read(lambda connection: connection.execute(_VALUES, parameters).fetchall())
+        rows = self._rows(_VALUES, [metric, list(pipelines), self.not_run])
         return {(question, cell): value for question, cell, value in rows if math.isfinite(value)}
 
     def matching(self, wanted: MatrixFilter) -> list[str]:
@@ -194,7 +196,7 @@ class QuestionMatrix:
         read = {one: cells[one].ranking for one in pipelines if one in cells and cells[one].reads_ranking}
         found: dict[str, dict[str, str]] = {ranking: {} for ranking in read.values()}
         rankings = {one: one for one in found}
-        losses = self._read(lambda it: stored_rows.stored_losses(it, rankings)) if found else None
+        losses = self._read(partial(stored_rows.stored_losses, first=rankings)) if found else None
         fates = fates_of(losses, self.questions, depth(self.data.primary))
         for ranking, question, lost in fates.iter_rows():
             found[ranking][question] = lost or FOUND
@@ -202,8 +204,8 @@ class QuestionMatrix:
 
     def _read_cells(self, wanted: MatrixFilter, ids: list[str]) -> dict[tuple[str, str], MatrixCell]:
         of = [list(wanted.pipelines), ids, self.not_run]
-        scored = self._read(lambda it: it.execute(_SCORED, [wanted.metric, *of]).fetchall())
-        answered = self._read(lambda it: it.execute(_ANSWERED, of).fetchall())
+        scored = self._rows(_SCORED, [wanted.metric, *of])
+        answered = self._rows(_ANSWERED, of)
         found: dict[tuple[str, str], MatrixCell] = {}
         for question, cell, value, status, reason in scored:
             why = "" if value is not None else ": ".join(filter(None, (status, reason)))

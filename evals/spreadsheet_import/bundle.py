@@ -27,7 +27,7 @@ import polars as pl
 from pydantic import AfterValidator, TypeAdapter
 from pydantic.dataclasses import dataclass
 
-from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.atomic_write import write_file
 from rag_assay.warehouse.encodable import encodable
 from rag_assay.warehouse.errors import CorruptFileError, InputError
 from rag_assay.warehouse.identity import digest
@@ -108,8 +108,7 @@ def write_sheet(home: Home, study: str, sheet: Sheet, rows: Sequence[Row]) -> No
 
 
 def write_sheet_facts(home: Home, study: str, sheet: Sheet) -> None:
-    with atomic_write(imports_folder(home, study) / SHEETS / sheet.name / SHEET) as new:
-        new.write_bytes(_facts(sheet))
+    write_file(imports_folder(home, study) / SHEETS / sheet.name / SHEET, _facts(sheet))
 
 
 def write_questions(home: Home, study: str) -> None:
@@ -128,8 +127,7 @@ def replace_text(path: Path, text: str) -> bool:
     data = text.encode("utf-8")
     if path.is_file() and path.read_bytes() == data:
         return False
-    with atomic_write(path) as new:
-        new.write_bytes(data)
+    write_file(path, data)
     return True
 
 

@@ -55,9 +55,10 @@ def intervals(
     sums = sums_of(table, clusters)
     groups = sums.groups
     error, _ = student(sums.mean, (sums.residual**2).sum(axis=0), sums.total, groups)
-    lowest, highest = bounds
-    if lowest is not None and highest is not None and _is_within(table, lowest, highest):
-        width = highest - lowest
+    lowest, highest = (np.nan if end is None else end for end in bounds)
+    width = highest - lowest
+    outside = (table < lowest - 1e-9 * width) | (table > highest + 1e-9 * width)
+    if np.isfinite(width) and not outside.any():
         ends = _wilson((sums.mean - lowest) / width, error / width, sums)
         low, high = (lowest + width * end for end in ends)
     else:
@@ -71,11 +72,6 @@ def intervals(
         None if not n else Interval(float(m), *((None, None) if few else (float(one), float(other))))
         for m, one, other, n, few in zip(sums.mean, low, high, sums.total, groups < 2, strict=True)
     ]
-
-
-def _is_within(table: Floats, lowest: float, highest: float) -> bool:
-    slack = 1e-9 * (highest - lowest)
-    return not ((table < lowest - slack) | (table > highest + slack)).any()
 
 
 def _wilson(share: Floats, error: Floats, sums: Sums) -> tuple[Floats, Floats]:

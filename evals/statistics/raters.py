@@ -322,7 +322,7 @@ def krippendorffs_alpha(
         return Estimate(None, reason="no item was scored by two people")
     if (counts[shared].sum(axis=0) > 0).sum() < 2:
         return Estimate(None, n=n, reason="all scores of these items are equal")
-    pairs = sum_clusters(_coincidences(counts[shared]), _renumbered(clusters, shared))
+    pairs = sum_clusters(_coincidences(counts[shared]), renumber(clusters, shared))
     value = float(_alphas(pairs.sum(axis=0)[None], grades, level)[0])
     if len(pairs) < FEWEST_ITEMS:
         return Estimate(value, n=n, reason=f"no interval: fewer than {FEWEST_ITEMS} independent items")
@@ -341,7 +341,8 @@ def _counts(items: Codes, values: Floats) -> tuple[Floats, Floats]:
     return flat.reshape(many, len(grades)).astype(np.float64), grades
 
 
-def _renumbered(clusters: Codes | None, kept: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Codes | None:
+def renumber(clusters: Codes | None, kept: npt.NDArray[np.bool_] | Codes) -> Codes | None:
+    """Return the clusters of those that are kept (flags or places), numbered without gaps."""
     return None if clusters is None else np.unique(clusters[kept], return_inverse=True)[1].astype(np.int64)
 
 

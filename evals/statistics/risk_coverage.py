@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_assay.evals.statistics.bootstrap import CONFIDENCE
+from rag_assay.evals.statistics.clusters import Floats
 
-Floats: TypeAlias = "npt.NDArray[np.float64]"
 RESAMPLES = 1_000
 _BLOCK = 2_000_000  # numbers held at once
 

@@ -301,7 +301,6 @@ class Verdict:
         return asdict(self)
 
     def _repr_html_(self) -> str:
-        """Return the decision and its reasons, as a notebook shows them."""
         decision, *reasons = map(escape, self.sentences or ("There is no verdict.",))
         return f"<p><strong>{decision}</strong> {' '.join(reasons)}</p>"
 

@@ -111,8 +111,9 @@ def _write_to_mlflow(found: Study, where: Home, page: Path, uri: str) -> None:
 def _write_rows(found: Study, where: Home, form: str, output: Path | None) -> None:
     from rag_assay.evals.reporting.exports import csv_text, export_table, write_csv
     from rag_assay.evals.reporting.markdown import render_markdown
-    from rag_assay.evals.reporting.page import json_rows, other_rows, write_text
+    from rag_assay.evals.reporting.page import json_rows, other_rows
     from rag_assay.evals.reporting.rows import report_data
+    from rag_assay.warehouse.atomic_write import write_file
     from rag_assay.warehouse.parquet import write_parquet
 
     _say_note(found, where)
@@ -128,7 +129,7 @@ def _write_rows(found: Study, where: Home, form: str, output: Path | None) -> No
     else:
         is_json = form == "json"
         text = json_rows(data.leaderboard, other_rows(data)) + "\n" if is_json else render_markdown(data)
-        print(write_text(text, output) if output else text, end="\n" if output else "")
+        print(write_file(output, text) if output else text, end="\n" if output else "")
 
 
 def _write_runs(found: Study, where: Home, folder: Path, name: str) -> None:

@@ -15,7 +15,7 @@ from rag_assay.evals.human.spreadsheets import table as sheets
 from rag_assay.evals.human.spreadsheets.formula_escaping import BOOK, CSV, CellEncoding, pieces, quoted_csv
 from rag_assay.evals.human.spreadsheets.label_studio import config_xml, tasks_json
 from rag_assay.evals.human.spreadsheets.table import number
-from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.atomic_write import write_file
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.extras import require
 from rag_assay.warehouse.human_scores import Row, current_scores
@@ -79,15 +79,13 @@ def export_queue(
         from rag_assay.evals.human.spreadsheets.workbooks import workbook_bytes
 
         body = workbook_bytes(sheets.table_of(queue, shown, heading, past, BOOK.written))
-    with atomic_write(path) as new:
-        new.write_bytes(body)
+    write_file(path, body)
     scored = sum(bool(past.now(one.key, queue.versions)) for one in shown)
     return QueueExport(sum(one.showing == 1 for one in shown), sum(one.showing == 2 for one in shown), scored)
 
 
 def export_config(queue: Queue, path: Path, annotator: str | None = None, among: Sequence[str] = ()) -> None:
-    with atomic_write(path) as new:
-        new.write_text(config_xml(queue, sheets.showings_of(queue, annotator, among)), encoding="utf-8")
+    write_file(path, config_xml(queue, sheets.showings_of(queue, annotator, among)))
 
 
 COLUMNS = {
@@ -115,8 +113,7 @@ def export_scores(path: Path, rows: Iterable[Row], queue: Queue | None) -> int:
         body = quoted_csv([list(COLUMNS), *cells]).encode("utf-8-sig", "replace")
     else:
         body = _book(found)
-    with atomic_write(path) as new:
-        new.write_bytes(body)
+    write_file(path, body)
     return len(found)
 
 

@@ -54,7 +54,6 @@ def matched(
 
 
 def _recipes(entry: results.HistoryEntry, cell: str) -> tuple[str | None, ...]:
-    """Return the digests of a cell's four components; None: unknown."""
     kinds = ("chunking", "embedder", "retriever", "generator")
     found = []
     for kind, name in zip(kinds, cell.split("."), strict=False):

@@ -45,14 +45,10 @@ def diff_page(found: Diff) -> TitledPage:
 
 
 def _lead(found: Diff) -> Iterator[str]:
-    n_answers, n_moved = len(found.answers), len({one.cell for one in found.moved})
-    n = len(found.documents)
-    documents = (
-        f"{several(n, 'document')} {'differs' if n == 1 else 'differ'}" if n else "no document differs"
-    )
-    answers = (
-        f"{n_answers} of {several(found.compared, 'answer')} {'is' if n_answers == 1 else 'are'} another"
-    )
+    n, n_moved = len(found.documents), len({one.cell for one in found.moved})
+    differ = "differs" if n == 1 else "differ"
+    documents = f"{several(n, 'document')} {differ}" if n else "no document differs"
+    answers = _answer_words(found)
     moved = several(n_moved, "cell") if n_moved else "no cell"
     yield f"{documents[:1].upper()}{documents[1:]}, {answers}, {moved} changed significantly."
     old, new = found.before.leader, found.after.leader
@@ -145,10 +141,12 @@ def _answers(found: Diff) -> PageSection:
         ]
         title = f"{row['question_id']} · {label('s.' + row['cell'])}{again}"
         folds.append(Details(title, [Definitions(said, "")], style="change"))
-    sentence = (
-        f"{len(rows)} of {several(found.compared, 'answer')} {'is' if len(rows) == 1 else 'are'} another."
-    )
-    return PageSection("", "Answers", [sentence, *folds])
+    return PageSection("", "Answers", [f"{_answer_words(found)}.", *folds])
+
+
+def _answer_words(found: Diff) -> str:
+    n = len(found.answers)
+    return f"{n} of {several(found.compared, 'answer')} {'is' if n == 1 else 'are'} another"
 
 
 def _passages(found: Diff, names: Mapping[str, str]) -> dict[tuple[str, str], list[tuple[str, str]]]:
@@ -209,6 +207,7 @@ def diff_json(found: Diff) -> str:
         {"study": one.study, "since": one.at.isoformat(), **{name: getattr(one, name) for name in names}}
         for one in (found.before, found.after)
     )
+    only = {"only_before": found.cells.only_before, "only_after": found.cells.only_after}
     return json.dumps(
         {
             "before": before,
@@ -217,16 +216,10 @@ def diff_json(found: Diff) -> str:
             "documents": [
                 {**asdict(one), "hanging": asdict(found.hanging[one.doc_id])} for one in found.documents
             ],
-            "cells": {
-                "matched": found.cells.pairs,
-                "only_before": found.cells.only_before,
-                "only_after": found.cells.only_after,
-            },
+            "cells": {"matched": found.cells.pairs, **only},
             "moves": [{**asdict(one), "significant": one.is_significant} for one in found.moves],
             "answers_compared": found.compared,
-            "answers": found.answers.to_dicts(),
-            "rankings": found.rankings.to_dicts(),
-            "passages": found.passages.to_dicts(),
+            **{name: getattr(found, name).to_dicts() for name in ("answers", "rankings", "passages")},
             "parts": asdict(found.parts),
         },
         indent=1,

@@ -147,7 +147,6 @@ SHAPES: tuple[Shape, ...] = ("disc", "diamond", "ring", "cross")
 
 
 def lines_of(found: Sequence[HistoryStep]) -> list[str]:
-    """Return the cells of the last tie group, and those that led most often."""
     led = Counter(step.entry.leader for step in found if step.entry.leader)
     last = [one.cell for one in found[-1].best] if found else []
     ordered = sorted(
@@ -231,11 +230,8 @@ def history_page(study: str, found: Sequence[HistoryStep]) -> TitledPage:
     label = labels_of({one.cell for step in found for one in step.entry.cells})
     rows = [_row(step, label) for step in reversed(found)]
     columns = [Column("result"), Column("since (UTC)"), Column("leader"), *numbers(metric.title)]
-    columns += [
-        Column("interval"),
-        *numbers("tied", "within the margin", "documents", "questions"),
-        Column("what had changed"),
-    ]
+    counts = numbers("tied", "within the margin", "documents", "questions")
+    columns += [Column("interval"), *counts, Column("what had changed")]
     chart = history_chart(found, label)
     lead = _lead(study, found, label)
     results: list[Block] = [f"`{study}@1` is one result back. {LEGEND}", Table("Results", columns, rows)]
