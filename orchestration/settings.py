@@ -52,6 +52,10 @@ class Settings(BaseModel):
         return use_remote_home(str(self.home)) if is_url(str(self.home)) else _absolute(Path(self.home))
 
 
+def secret_of(one: SecretStr | None) -> str:
+    return one.get_secret_value() if one else ""
+
+
 QUIET = {
     "DAGSTER_DISABLE_TELEMETRY": "1",
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",

@@ -10,8 +10,8 @@ from rag_assay.assets.engine.definition import OPTIONS, as_assets, backfill_boun
 from rag_assay.assets.engine.layout import ProjectLayout
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
-from rag_assay.orchestration.alerts.sensor import alerts_sensor
 from rag_assay.orchestration.automation import (
+    alerts_sensor,
     automation_conditions,
     automation_sensor,
     crawl_schedules,

@@ -15,20 +15,21 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from email.message import EmailMessage
 from email.utils import formatdate
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from rag_assay.assets.engine.builder import checks_of
 from rag_assay.evals.reporting.changes.history import HistoryStep, since_words, steps
 from rag_assay.evals.reporting.changes.results import CellValue, HistoryEntry, entries_of
 from rag_assay.evals.reporting.display import interval, number, several
-from rag_assay.orchestration.alerts.journal import AlertEvent, Journal, alone_telling
+from rag_assay.orchestration.alerts.journal import AlertEvent, Journal
 from rag_assay.orchestration.run_report import by_reason
-from rag_assay.orchestration.settings import Settings
+from rag_assay.orchestration.settings import Settings, secret_of
 from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
 from rag_assay.warehouse.errors import AssayError, InputError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference.redaction import one_line
+from rag_assay.warehouse.locks import locked
 from rag_assay.warehouse.status import Status
 
 if TYPE_CHECKING:
@@ -37,21 +38,6 @@ if TYPE_CHECKING:
     from rag_assay.orchestration.run_report import RunReport
     from rag_assay.warehouse.inference.egress import Destination
     from rag_assay.warehouse.paths import Home
-
-
-Security = Literal["starttls", "tls", "none"]
-
-
-@dataclass(frozen=True)
-class MailSettings:
-    """A server, and how it is spoken to; port 0: the usual one."""
-
-    host: str = ""
-    port: int = 0
-    security: Security = "starttls"
-    user: str = ""
-    password: str = field(default="", repr=False)
-    sender: str = ""
 
 
 log = logging.getLogger("assay.alerts")
@@ -64,17 +50,6 @@ class DeliveryError(AssayError):
 
     def __init__(self, reason: str) -> None:
         super().__init__(one_line(reason))
-
-
-class Channel(Protocol):
-    """One way of telling."""
-
-    @property
-    def name(self) -> str:
-        """The channel, as the journal names it; it holds nothing secret."""
-
-    def send(self, event: AlertEvent) -> None:
-        """Tell of an event."""
 
 
 @dataclass(frozen=True)
@@ -170,32 +145,31 @@ class Mail:
     """Sends e-mail through the server of the settings."""
 
     to: tuple[str, ...]
-    server: MailSettings
+    server: Settings
 
     @property
     def name(self) -> str:
         return f"e-mail {hashlib.sha256(', '.join(self.to).encode()).hexdigest()[:8]}"
 
     def send(self, event: AlertEvent) -> None:
-        if not self.server.host:
+        host = self.server.smtp_host
+        if not host:
             raise DeliveryError("no mail server: set ASSAY_SMTP_HOST")
         try:
             self._send(self._message(event))
-        except smtplib.SMTPAuthenticationError as error:
-            raise DeliveryError(
-                f"{self.server.host} refused user or password (SMTP {error.smtp_code})"
-            ) from None
         except smtplib.SMTPResponseException as error:
-            raise DeliveryError(f"{self.server.host} refused the message (SMTP {error.smtp_code})") from None
+            is_login = isinstance(error, smtplib.SMTPAuthenticationError)
+            what = "user or password" if is_login else "the message"
+            raise DeliveryError(f"{host} refused {what} (SMTP {error.smtp_code})") from None
         except smtplib.SMTPException as error:
-            raise DeliveryError(f"{self.server.host}: {type(error).__name__}") from None
+            raise DeliveryError(f"{host}: {type(error).__name__}") from None
         except (OSError, ValueError) as error:  # away, or its certificate is none that is trusted
-            raise DeliveryError(f"{self.server.host}: {type(error).__name__}: {error}") from None
+            raise DeliveryError(f"{host}: {type(error).__name__}: {error}") from None
 
     def _message(self, event: AlertEvent) -> EmailMessage:
         message = EmailMessage()
         message["Subject"] = f"[rag-assay] {event.subject}"
-        message["From"] = self.server.sender or self.to[0]
+        message["From"] = self.server.smtp_from or self.to[0]
         message["To"] = ", ".join(self.to)
         message["Date"] = formatdate()
         message["Message-ID"] = f"<{event.id}.{hashlib.sha256(self.name.encode()).hexdigest()[:8]}@rag-assay>"
@@ -203,20 +177,22 @@ class Mail:
         return message
 
     def _send(self, message: EmailMessage) -> None:
-        server = self.server
+        host, port, security = self.server.smtp_host, self.server.smtp_port, self.server.smtp_security
         context = ssl.create_default_context()
-        if server.security == "tls":
-            opened: smtplib.SMTP = smtplib.SMTP_SSL(
-                server.host, server.port or 465, timeout=TIMEOUT, context=context
-            )
+        if security == "tls":
+            opened: smtplib.SMTP = smtplib.SMTP_SSL(host, port or 465, timeout=TIMEOUT, context=context)
         else:
-            opened = smtplib.SMTP(server.host, server.port or 587, timeout=TIMEOUT)
+            opened = smtplib.SMTP(host, port or 587, timeout=TIMEOUT)
         with opened as smtp:
-            if server.security == "starttls":
+            if security == "starttls":
                 smtp.starttls(context=context)
-            if server.user:
-                smtp.login(server.user, server.password)
+            if self.server.smtp_user:
+                smtp.login(self.server.smtp_user, secret_of(self.server.smtp_password))
             smtp.send_message(message)
+
+
+Channel = Log | Webhook | Mail
+"""Each has a name, by which the journal knows it and which holds nothing secret, and sends an event."""
 
 
 def mail_to(addresses: str) -> tuple[str, ...]:
@@ -289,33 +265,31 @@ def _budgets(study: str, stages: Mapping[str, Stage], store: ArtifactStore) -> I
 
 def _best(study: str, home: Home) -> Iterator[AlertEvent]:
     """Yield that another cell leads: by more than chance (`best`), or among those that tie (`leader`)."""
-    entries = entries_of(home, study)
-    if len(entries) < 2 or entries[-1].leader in {None, entries[-2].leader} or entries[-2].leader is None:
+    entries = entries_of(home, study)[-2:]
+    if len(entries) < 2 or not (entries[0].leader and entries[1].leader):
         return
-    before, after = entries[-2:]
+    before, after = entries
     cells = {one.cell: one for one in after.cells}
-    if before.leader not in cells:
-        return  # somebody has taken it out of the study, and knows
+    then, now = cells.get(before.leader or ""), cells[after.leader or ""]
+    if then is None or then is now:  # without it, somebody has taken it out of the study, and knows
+        return
     (_, step) = steps([before, after], ArtifactStore(home))
-    assert before.leader  # noqa: S101 -- looked at above
-    assert after.leader  # noqa: S101
-    figures = {
-        "metric": after.metric,
-        "before": _figures(before.leading),
-        "now": _figures(cells[after.leader]),
-        "before_now": _figures(cells[before.leader]),
-        "changed": since_words(step),
-    }
     kind = "best" if step.replaced else "leader"
     what = "the best cell changed" if step.replaced else "another of the tied cells leads"
     yield AlertEvent(
         digest([kind, study, after.id]),
         kind,
         study,
-        f"{study}: {what}: {_short(after.leader)}",
-        _best_text(before, after, step, cells[before.leader], cells[after.leader]),
+        f"{study}: {what}: {_short(now.cell)}",
+        _best_text(before, after, step, then, now),
         after.at.isoformat(timespec="seconds"),
-        figures=figures,
+        figures={
+            "metric": after.metric,
+            "before": _figures(before.leading),
+            "now": _figures(now),
+            "before_now": _figures(then),
+            "changed": since_words(step),
+        },
     )
 
 
@@ -323,13 +297,12 @@ def _best_text(
     before: HistoryEntry, after: HistoryEntry, step: HistoryStep, then: CellValue, now: CellValue
 ) -> str:
     metric = after.primary
-    how = f"is {then.standing}"
     changed = since_words(step) or "only measured values"
-    was = before.leading
     return (
         f"{_short(now.cell)} leads {after.study} by {metric.title} with {_value(now, metric.unit)}. "
-        f"Until now it was {_short(then.cell)}, with {_value(was, metric.unit)}; now that has "
-        f"{_value(then, metric.unit)}, and {how}. Changed since {before.at:%Y-%m-%d %H:%M} UTC: {changed}. "
+        f"Until now it was {_short(then.cell)}, with {_value(before.leading, metric.unit)}; now that has "
+        f"{_value(then, metric.unit)}, and is {then.standing}. "
+        f"Changed since {before.at:%Y-%m-%d %H:%M} UTC: {changed}. "
         f"More: assay diff {after.study}@1 {after.study}"
     )
 
@@ -346,7 +319,7 @@ def _short(cell: str) -> str:
     return cell.partition(".")[2].replace(".", " · ")
 
 
-def failure_event(study: str, report: RunReport, failures: Sequence[str], home: Home) -> AlertEvent | None:
+def failure_event(study: str, report: RunReport, recoveries: int, home: Home) -> AlertEvent | None:
     lines = [
         f"{stage.stage}, {len(keys)} of {stage.keys}: {reason.splitlines()[0]} (first {keys[0]})"
         for stage in report.stages
@@ -358,7 +331,7 @@ def failure_event(study: str, report: RunReport, failures: Sequence[str], home: 
     more = len(lines) - FIRST
     text = "\n".join(lines[:FIRST]) + (f"\n… and {several(more, 'other reason')}" if more > 0 else "")
     return AlertEvent(
-        digest(["run", study, lines, len(failures)]),
+        digest(["run", study, lines, recoveries]),
         "run",
         study,
         f"{study}: {several(sum(failed.values()), 'key')} failed in {', '.join(failed)}",
@@ -377,21 +350,15 @@ USUAL = frozenset({"run", "check", "best", "budget"})
 def channels_of(study: Study, settings: Settings | None = None) -> list[Channel]:
     found = settings or Settings()
     wanted = study.alerts
-    secret = found.alerts_secret.get_secret_value() if found.alerts_secret else ""
-    webhooks = [wanted.webhook] if wanted and wanted.webhook else []
-    own = [found.alerts_webhook.get_secret_value()] if found.alerts_webhook else []
-    urls = [*(one.get_secret_value() for one in webhooks), *own]
+    own = secret_of(found.alerts_webhook)
+    urls = filter(None, [secret_of(wanted.webhook) if wanted else "", own])
     to = (*(wanted.email if wanted else ()), *mail_to(found.alerts_email))
-    channels: list[Channel] = [Webhook(url, secret, is_own=url in own) for url in dict.fromkeys(urls)]
+    secret = secret_of(found.alerts_secret)
+    channels: list[Channel] = [Log()] if wanted and wanted.log else []
+    channels += [Webhook(url, secret, is_own=url == own) for url in dict.fromkeys(urls)]
     if to:
-        password = found.smtp_password.get_secret_value() if found.smtp_password else ""
-        server = MailSettings(
-            found.smtp_host, found.smtp_port, found.smtp_security, found.smtp_user, password, found.smtp_from
-        )
-        channels.append(Mail(tuple(dict.fromkeys(to)), server))
-    if wanted is None:
-        return channels
-    return [*([Log()] if wanted.log else []), *channels]
+        channels.append(Mail(tuple(dict.fromkeys(to)), found))
+    return channels
 
 
 def tell(
@@ -406,7 +373,7 @@ def tell(
         channels = channels_of(study)
         if not channels:
             return
-        with alone_telling(home) as mine:
+        with locked(home.root / "alerts" / "lock", wait=False) as mine:
             if not mine:
                 return
             journal = Journal(home, study.study)
@@ -421,10 +388,16 @@ def tell(
 
 
 def _of_run(study: str, report: RunReport, journal: Journal, home: Home) -> list[AlertEvent]:
-    recovered = [one["line"] for one in journal.lines() if one["line"].startswith(RECOVERED)]
-    failure = failure_event(study, report, recovered, home)
-    if failure is None and report.ok and _is_failing(journal):
-        journal.mark(f"{RECOVERED}{len(recovered) + 1}")
+    # Of each failed run that was told, and of each recovery since, whether it is a recovery.
+    marks = [
+        is_recovery
+        for one in journal.lines()
+        if (is_recovery := one["line"].startswith(RECOVERED))
+        or (one["line"].startswith("event ") and one.get("kind") == "run")
+    ]
+    failure = failure_event(study, report, sum(marks), home)
+    if failure is None and report.ok and marks and not marks[-1]:
+        journal.mark(f"{RECOVERED}{sum(marks) + 1}")
     return [failure] if failure else []
 
 
@@ -442,15 +415,6 @@ def _send_waiting(study: str, journal: Journal, channels: Mapping[str, Channel])
             journal.sent(event, name)
 
 
-def _is_failing(journal: Journal) -> bool:
-    for line in reversed(journal.lines()):
-        if line["line"].startswith(RECOVERED):
-            return False
-        if line["line"].startswith("event ") and line.get("kind") == "run":
-            return True
-    return False
-
-
 def try_out(study: Study, home: Home) -> list[tuple[str, str]]:
     at = _now()
     event = AlertEvent(
@@ -464,10 +428,10 @@ def try_out(study: Study, home: Home) -> list[tuple[str, str]]:
     )
     found = []
     for channel in channels_of(study):
+        reason = ""
         try:
             channel.send(event)
         except DeliveryError as error:
-            found.append((channel.name, str(error)))
-        else:
-            found.append((channel.name, ""))
+            reason = str(error)
+        found.append((channel.name, reason))
     return found

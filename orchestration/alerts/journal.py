@@ -6,12 +6,9 @@ run, for a week.
 
 from __future__ import annotations
 
-import fcntl
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from rag_assay.evals.reporting.display import plain
@@ -73,7 +70,7 @@ class Journal:
         self._add([{LINE: f"event {one.id}", "noted": noted, **asdict(one)} for one in events])
 
     def sent(self, event: AlertEvent, channel: str) -> None:
-        self._add([{LINE: f"sent {event.id} {channel}", "at": datetime.now(UTC).isoformat()}])
+        self.mark(f"sent {event.id} {channel}")
 
     def mark(self, what: str) -> None:
         self._add([{LINE: what, "at": datetime.now(UTC).isoformat()}])
@@ -98,16 +95,3 @@ class Journal:
 
 def _is_line(record: dict[str, Any]) -> bool:
     return isinstance(record.get(LINE), str)
-
-
-@contextmanager
-def alone_telling(home: Home) -> Iterator[bool]:
-    folder = home.root / "alerts"
-    folder.mkdir(parents=True, exist_ok=True)
-    with Path(folder / "lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            yield False
-            return
-        yield True

@@ -15,7 +15,7 @@ from functools import cache
 import streamlit as st
 
 from rag_assay.orchestration.authentication import SecretVerifier, TooManyAttemptsError, equal, make_room
-from rag_assay.orchestration.settings import Settings
+from rag_assay.orchestration.settings import Settings, secret_of
 from rag_assay.orchestration.web.components.component import component, read
 from rag_assay.orchestration.web.languages import Language, app_texts, words_in
 from rag_assay.warehouse.paths import Home
@@ -64,8 +64,7 @@ def page_home() -> Home:
 
 @cache
 def gate_here() -> PasswordGate:
-    secret = Settings().ui_password
-    return PasswordGate(secret.get_secret_value() if secret else None)
+    return PasswordGate(secret_of(Settings().ui_password))
 
 
 def let_in(language: Language) -> bool:

@@ -16,8 +16,9 @@ from pydantic import SecretStr
 
 from rag_assay.evals.study.sections import Alerts
 from rag_assay.evals.study.servers import open_servers
-from rag_assay.orchestration.alerts.delivery import DeliveryError, Mail, MailSettings, Webhook
+from rag_assay.orchestration.alerts.delivery import DeliveryError, Mail, Webhook
 from rag_assay.orchestration.alerts.journal import AlertEvent, Journal
+from rag_assay.orchestration.settings import Settings
 from rag_assay.warehouse.inference import egress
 from rag_assay.warehouse.paths import Home
 from tests.fakes.receivers import hook, mailbox
@@ -121,9 +122,15 @@ def test_a_webhook_is_one_of_the_servers_that_the_study_names(monkeypatch: pytes
     assert tried == [url, other]
 
 
-def settings(port: int, **others: str) -> MailSettings:
-    plain = {"user": "robot", "password": "pass-w0rd", "sender": "assay@example.org"}
-    return MailSettings("localhost", port, others.pop("security", "none"), **(plain | others))  # type: ignore[arg-type]
+def settings(port: int, security: str = "none", password: str = "pass-w0rd") -> Settings:  # noqa: S107 -- of a fake
+    return Settings(
+        smtp_host="localhost",
+        smtp_port=port,
+        smtp_security=security,
+        smtp_user="robot",
+        smtp_password=password,
+        smtp_from="assay@example.org",
+    )
 
 
 def test_mail_is_one_message_whatever_its_title_says() -> None:
@@ -152,7 +159,7 @@ def test_mail_that_is_refused_says_why_and_no_password() -> None:
     with pytest.raises(DeliveryError, match="localhost: ConnectionRefusedError"):
         Mail(("a@example.org",), settings(1)).send(EVENT)
     with pytest.raises(DeliveryError, match="set ASSAY_SMTP_HOST"):
-        Mail(("a@example.org",), MailSettings()).send(EVENT)
+        Mail(("a@example.org",), Settings()).send(EVENT)
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")

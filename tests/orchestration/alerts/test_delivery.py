@@ -13,7 +13,7 @@ from rag_assay.evals.reporting.changes.results import entries_of
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.alerts.delivery import stored_events, tell
-from rag_assay.orchestration.alerts.sensor import alerts_sensor
+from rag_assay.orchestration.automation import alerts_sensor
 from rag_assay.orchestration.driver import Driver
 from rag_assay.orchestration.stages import stages_of
 from rag_assay.warehouse.history import add_record, history_records

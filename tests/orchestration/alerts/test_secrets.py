@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from rag_assay.evals.study.study_file import read_study
-from rag_assay.orchestration.alerts.delivery import DeliveryError, Mail, MailSettings, mail_to
+from rag_assay.orchestration.alerts.delivery import DeliveryError, Mail, mail_to
 from rag_assay.orchestration.alerts.journal import AlertEvent
+from rag_assay.orchestration.settings import Settings
 from rag_assay.warehouse.errors import InputError
 from tests.fakes.receivers import IN_URL
 from tests.orchestration.conftest import write_study
@@ -64,6 +65,6 @@ def test_a_mail_server_typed_with_its_password_is_named_without(monkeypatch: pyt
     event = AlertEvent("0", "test", "town", f"see {URL}", f"no answer of {URL}", "2026-11-24T05:00:00+00:00")
     for host in ("smtp://robot:pa55-word@127.0.0.1", "pass-w0rd-two.invalid"):
         with pytest.raises(DeliveryError) as caught:
-            Mail(("a@example.org",), MailSettings(host, 1)).send(event)
+            Mail(("a@example.org",), Settings(smtp_host=host, smtp_port=1)).send(event)
         said = f"{caught.value}{event.subject}{event.body}{event.payload()}"
         assert not [secret for secret in (*IN_URL, "pass-w0rd-two") if secret in said]
