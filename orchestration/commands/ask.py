@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
+from typer import Argument, Option
 
-from rag_assay.orchestration.cell_selection import named_cell, recommended_cell
-from rag_assay.orchestration.commands.study_arguments import home_of, study_of
-from rag_assay.orchestration.terminal.cli_errors import StudyArgument, plainly
+from rag_assay.orchestration.cell_selection import cell_of
+from rag_assay.orchestration.commands.study_arguments import build_context, study_of
+from rag_assay.orchestration.terminal.cli_errors import CellOption, StudyArgument, plainly
 from rag_assay.warehouse.errors import InputError
 
 if TYPE_CHECKING:
@@ -51,58 +50,50 @@ def _read(file: Path) -> list[str]:
 def ask(  # noqa: PLR0913, PLR0917 - the options of a command
     study: StudyArgument,
     question: Annotated[
-        str, typer.Argument(metavar="QUESTION", help="A question in words, or the id of one of the study's.")
+        str, Argument(metavar="QUESTION", help="A question in words, or the id of one of the study's.")
     ],
-    cell: Annotated[
-        str | None,
-        typer.Option(
-            metavar="CELL", help="chunking.embedder.retriever.generator; default: the recommended cell."
-        ),
-    ] = None,
+    cell: CellOption = None,
     model: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="NAME", help="Answer from the cell's passages by this model, as in openai/gpt-4o-mini."
         ),
     ] = None,
     all_retrievers: Annotated[
-        bool, typer.Option("--all-retrievers", help="Show what the study's other retrievers find, too.")
+        bool, Option("--all-retrievers", help="Show what the study's other retrievers find, too.")
     ] = False,
     asked_at: Annotated[
-        str | None, typer.Option(metavar="DATE", help="Date of the question, for words such as `yesterday`.")
+        str | None, Option(metavar="DATE", help="Date of the question, for words such as `yesterday`.")
     ] = None,
     after: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="TURN", help="A turn of the conversation before; repeatable: question, answer, question …"
         ),
     ] = None,
     conversation: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The conversation before, as a YAML or JSON list of texts."),
+        Path | None, Option(metavar="FILE", help="The conversation before, as a YAML or JSON list of texts.")
     ] = None,
     without: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="STEP[:KIND[:VALUE]]",
             help="Ignore what was understood of the question, as in time_frame, entities:club; repeatable.",
         ),
     ] = None,
-    form: Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")] = "text",
+    form: Annotated[Literal["text", "json"], Option("--format", help="Output format.")] = "text",
 ) -> None:
     """Ask one question: show the passages found, the answer and its sources."""
-    from rag_assay.assets.engine.stage import BuildContext
     from rag_assay.evals.chat.model_override import cell_for_model
     from rag_assay.evals.chat.question_requests import QuestionRequest, check_question
 
     turns = conversation_of(after or [], conversation)
     asking = check_question(QuestionRequest(question, None, asked_at, frozenset(without or []), tuple(turns)))
     found = study_of(study)
-    where = home_of(found)
-    chosen = named_cell(found, cell) if cell else recommended_cell(found, where)
-    if model:
-        found, chosen = cell_for_model(found, chosen, model)
-    with closing(BuildContext(where)) as work:
+    with build_context(found) as work:
+        chosen = cell_of(found, cell, work.home)
+        if model:
+            found, chosen = cell_for_model(found, chosen, model)
         results = _results(found, chosen, asking, work, all_retrievers=all_retrievers)
     _show(results, found, form)
 
@@ -113,8 +104,8 @@ def _show(results: list[PipelineResult], study: Study, form: str) -> None:
 
         print(json.dumps([record_of(one) for one in results], ensure_ascii=False, indent=2))
         return
-    from rag_assay.evals.chat.model_advice import model_advice
-    from rag_assay.orchestration.terminal.answer_view import show_answers
+    from rag_assay.evals.chat.model_override import model_advice
+    from rag_assay.orchestration.terminal.question_view import show_answers
 
     generator = study.generators.get(results[-1].cell.generator)  # none where passages are all there is
     show_answers(results, model_advice(generator) if generator else None)

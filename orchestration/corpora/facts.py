@@ -17,8 +17,8 @@ from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.corpora.records import NamedCorpus
-from rag_assay.orchestration.terminal.cli_errors import console, text
-from rag_assay.orchestration.terminal.turn_view import narrow_width
+from rag_assay.orchestration.terminal.cli_errors import console, text, width
+from rag_assay.orchestration.terminal.turn_view import NARROWEST
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.paths import Home
@@ -27,7 +27,7 @@ NARROW = 100  # columns below which a corpus is some lines of its own
 
 
 def show_corpora(found: Sequence[CorpusSummary], selected: str | None) -> None:
-    out = console(width=narrow_width())
+    out = console(width=width(NARROWEST))
     if out.width < NARROW:
         for at, one in enumerate(found, 1):
             mark = "*" if one.corpus.name == selected else " "
@@ -36,17 +36,9 @@ def show_corpora(found: Sequence[CorpusSummary], selected: str | None) -> None:
             out.print(text(f"    {one.corpus.target}", "dim"))
         return
     table = Table(box=None, padding=(0, 2, 0, 0))
-    for name, right in (
-        ("", False),
-        ("", True),
-        ("corpus", False),
-        ("documents", True),
-        ("chunks", True),
-        ("MB", True),
-        ("embedder", False),
-        ("built", False),
-        ("from", False),
-    ):
+    table.add_column("")
+    for name in ("", "corpus", "documents", "chunks", "MB", "embedder", "built", "from"):
+        right = name in {"", "documents", "chunks", "MB"}
         table.add_column(
             name, justify="right" if right else "left", overflow="fold", no_wrap=name == "corpus"
         )

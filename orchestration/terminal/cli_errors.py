@@ -31,8 +31,7 @@ def plainly(command: Callable[..., int | None]) -> Callable[..., None]:
         try:
             code = command(*args, **kwargs) or DONE
         except InputError as error:
-            for finding in error.findings:
-                say(f"error: {finding}")
+            say(*(f"error: {finding}" for finding in error.findings))
             code = WRONG_INPUT
         except AssayError as error:
             say(f"error: {error}")
@@ -52,14 +51,15 @@ def plainly(command: Callable[..., int | None]) -> Callable[..., None]:
     return run
 
 
-def say(sentence: str) -> None:
+def say(*sentences: str) -> None:
     """Print to stderr: results alone go to standard output."""
-    print(plain(sentence), file=sys.stderr, flush=True)
+    for sentence in sentences:
+        print(plain(sentence), file=sys.stderr, flush=True)
 
 
-def width() -> int:
+def width(narrowest: int = 80) -> int:
     """Return how many columns there are to write in; 100 where there is no terminal."""
-    return min(WIDEST, max(80, shutil.get_terminal_size((100, 24)).columns))
+    return min(WIDEST, max(narrowest, shutil.get_terminal_size((100, 24)).columns))
 
 
 def console(file: IO[str] | None = None, **options: Any) -> Console:
@@ -90,5 +90,11 @@ StudyArgument = Annotated[
     str,
     typer.Argument(
         metavar="STUDY", help="A study's name, or the path of a study file.", autocompletion=complete_study
+    ),
+]
+CellOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CELL", help="chunking.embedder.retriever.generator; default: the recommended cell."
     ),
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
@@ -16,7 +15,7 @@ from rich.text import Text
 from rag_assay.assets.tokenization.words import word_places
 from rag_assay.evals.reporting.display import number, plain, quantity, several, truncate
 from rag_assay.evals.retrieval.analyzer import Analyzer, question_tokens
-from rag_assay.orchestration.terminal.cli_errors import WIDEST, console, text
+from rag_assay.orchestration.terminal.cli_errors import console, text, width
 from rag_assay.warehouse.conversations import ShownPassage, Turn
 
 MOST = 20_000  # characters of a text that are looked at
@@ -78,12 +77,8 @@ class By(StrEnum):
     rank = "rank"
 
 
-def narrow_width() -> int:
-    return min(WIDEST, max(NARROWEST, shutil.get_terminal_size((100, 24)).columns))
-
-
 def show_turn(turn: Turn, words: MatchedWords, by: By) -> None:
-    out = console(width=narrow_width())
+    out = console(width=width(NARROWEST))
     for line in _answer(turn):
         out.print(line)
     show_passages(turn.passages, words, by)
@@ -94,7 +89,7 @@ def show_passages(
     passages: Sequence[ShownPassage], words: MatchedWords, by: By, *, whole: bool = False
 ) -> None:
     """Print passages in this order; whole: all of their text, not an extract about the question's words."""
-    out = console(width=narrow_width())
+    out = console(width=width(NARROWEST))
     for document, parts in documents_of(passages, by):
         out.print()
         out.print(text(truncate(document.title or document.url or document.doc_id, 300), "bold"))

@@ -9,7 +9,7 @@ from rag_assay.evals.pipeline.pipeline import PipelineResult
 from rag_assay.evals.retrieval.query import QueryInterpretation, Trace
 from rag_assay.evals.retrieval.query_runner import QueryResult
 from rag_assay.evals.study.cells import Cell
-from rag_assay.orchestration.terminal.answer_view import show_answers
+from rag_assay.orchestration.terminal.question_view import show_answers
 from rag_assay.warehouse.schemas import Status
 
 PASSAGES = (
