@@ -115,12 +115,12 @@ def _open(folder: Path, choices: Mapping[str, Sequence[str]]) -> None:
     from playwright.sync_api import sync_playwright
 
     from rag_assay.orchestration.web.page_context import UiOptions
-    from rag_assay.orchestration.web.page_process import Site, free_port, serve_script
+    from rag_assay.orchestration.web.page_process import Server, Site, free_port
 
     options = UiOptions(study=STUDY, reference=STUDY)
     environment = {"ASSAY_HOME": str(folder)}
     site = Site(options.to_argument(), "127.0.0.1", free_port("127.0.0.1", None), environment)
-    with serve_script(site) as server, sync_playwright() as playwright:
+    with Server(site) as server, sync_playwright() as playwright:
         server.wait_until_ready()
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]

@@ -20,6 +20,8 @@ from typing import IO
 
 from rag_assay.warehouse.errors import AssayError
 
+_GRACE = 10.0  # seconds to end in
+
 
 def start_module(
     module: str,
@@ -53,6 +55,8 @@ def wait_until_served(process: subprocess.Popen[bytes], url: str, name: str, pat
 def _end_with_parent() -> None:
     sys.stdin.buffer.read()
     os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(_GRACE)
+    os._exit(1)
 
 
 if __name__ == "__main__":

@@ -62,7 +62,19 @@ def is_same_origin(origin: str, scheme: str, host: str) -> bool:
     return ours is not None and origin_of(origin) == ours
 
 
+def bound_socket(host: str, port: int) -> socket.socket:
+    """Return a TCP socket at an address, which does not listen yet; port 0: any free one."""
+    family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((host, port))
+    except BaseException:
+        bound.close()
+        raise
+    return bound
+
+
 def free_loopback_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
+    with bound_socket("127.0.0.1", 0) as found:
         return int(found.getsockname()[1])

@@ -5,16 +5,14 @@ from __future__ import annotations
 import getpass
 import re
 import webbrowser
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote, urlencode
 
-import typer
+from typer import Argument, Option
 
 from rag_assay.orchestration.commands.study_arguments import home_of, prepare_home, study_of
-from rag_assay.orchestration.settings import Settings
+from rag_assay.orchestration.settings import Settings, secret_of
 from rag_assay.orchestration.terminal.cli_errors import complete_study, plainly, say
 from rag_assay.orchestration.web.page_context import PERSON, STUDY, Page, UiOptions
 from rag_assay.warehouse.errors import InputError
@@ -33,43 +31,39 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*")  # all else is a path
 def ui(  # noqa: PLR0913, PLR0917 - the options of a command
     study: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             metavar="STUDY", help="Default: the study that was run last.", autocompletion=complete_study
         ),
     ] = None,
-    page: Annotated[Page, typer.Option(help="The page to open.")] = "verdict",
+    page: Annotated[Page, Option(help="The page to open.")] = "verdict",
     name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Your name, for ratings and conversations.")
+        str | None, Option(metavar="NAME", help="Your name, for ratings and conversations.")
     ] = None,
     cell: Annotated[
         str | None,
-        typer.Option(metavar="CELL", help="Cell that answers first in Chat; default: the recommended one."),
+        Option(metavar="CELL", help="Cell that answers first in Chat; default: the recommended one."),
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Model that answers in Chat instead of the cell's own, unmeasured; local/NAME needs no key."
         ),
     ] = None,
-    budget_usd: Annotated[
-        float, typer.Option(min=0, help="US dollars that calls of paid models may cost.")
-    ] = 1.0,
+    budget_usd: Annotated[float, Option(min=0, help="US dollars that calls of paid models may cost.")] = 1.0,
     time_zone: Annotated[
-        str, typer.Option(metavar="NAME", help="Time zone of days in Monitor, as in Europe/Berlin.")
+        str, Option(metavar="NAME", help="Time zone of days in Monitor, as in Europe/Berlin.")
     ] = "UTC",
     port: Annotated[
-        int | None, typer.Option(min=1, max=65535, help="Default: the first free port from 8501.")
+        int | None, Option(min=1, max=65535, help="Default: the first free port from 8501.")
     ] = None,
     host: Annotated[
-        str, typer.Option(help="Address to listen on; other than loopback, a password is needed.")
+        str, Option(help="Address to listen on; other than loopback, a password is needed.")
     ] = "127.0.0.1",
     password: Annotated[
         bool,
-        typer.Option(
-            "--password", help=f"Ask in this terminal for the app's password; {VARIABLE} sets it too."
-        ),
+        Option("--password", help=f"Ask in this terminal for the app's password; {VARIABLE} sets it too."),
     ] = False,
-    open_browser: Annotated[bool, typer.Option("--open", help="Open the app in the browser.")] = False,
+    open_browser: Annotated[bool, Option("--open", help="Open the app in the browser.")] = False,
 ) -> None:
     """Serve the app until Ctrl-C: verdict, questions, comparison, ratings, chat and monitoring."""
     from rag_assay.warehouse.human_scores import annotator_name
@@ -90,17 +84,13 @@ def ui(  # noqa: PLR0913, PLR0917 - the options of a command
         _run(server, f"{server.site.url}{page}" + (f"?{query}" if query else ""), opens=open_browser)
 
 
-@contextmanager
-def serve_app(
-    options: UiOptions, host: str, port: int | None, secret: str | None, where: Home
-) -> Iterator[Server]:
+def serve_app(options: UiOptions, host: str, port: int | None, secret: str, where: Home) -> Server:
     """Start the app's server, which loads while the block makes ready what it shows."""
     require("streamlit", "the app")
-    from rag_assay.orchestration.web.page_process import Site, free_port, serve_script
+    from rag_assay.orchestration.web.page_process import Server, Site, free_port
 
     environment = {"ASSAY_HOME": str(where.root), **({VARIABLE: secret} if secret else {})}
-    with serve_script(Site(options.to_argument(), host, free_port(host, port), environment)) as server:
-        yield server
+    return Server(Site(options.to_argument(), host, free_port(host, port), environment))
 
 
 def _run(server: Server, url: str, *, opens: bool) -> None:
@@ -120,11 +110,10 @@ def in_browser(url: str) -> bool:
         return False
 
 
-def _password(host: str, *, wanted: bool) -> str | None:
+def _password(host: str, *, wanted: bool) -> str:
     from rag_assay.orchestration.loopback import is_loopback
 
-    known = Settings().ui_password
-    secret = known.get_secret_value() if known else None
+    secret = secret_of(Settings().ui_password)
     if wanted and not secret:
         secret = getpass.getpass("Password for the app: ").strip()
         if not secret:

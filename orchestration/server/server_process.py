@@ -14,7 +14,7 @@ from math import inf
 import uvicorn
 from starlette.types import ASGIApp
 
-from rag_assay.orchestration.loopback import url_of
+from rag_assay.orchestration.loopback import bound_socket, url_of
 from rag_assay.orchestration.question_service.opened_cell import OpenedCell
 from rag_assay.orchestration.question_service.worker_pool import ServiceLimits, Workers
 from rag_assay.orchestration.server.app import application
@@ -23,7 +23,6 @@ from rag_assay.orchestration.server.guard import AccessRules, Log
 from rag_assay.orchestration.shutdown import grace
 from rag_assay.warehouse.errors import AssayError, InputError
 
-PORT = 8600
 _GRACE = 30  # seconds that a server in a thread may take to end
 _IDLE = 30  # seconds that a connection may stay without a request
 _BACKLOG = 1024  # connections that wait to be taken: a burst must not block the next client
@@ -52,16 +51,12 @@ class ListenAddress:
 
 def bind_port(host: str, port: int) -> ListenAddress:
     try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        taken = socket.socket(family, socket.SOCK_STREAM)
-        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        taken.bind((host, port))
+        return ListenAddress(bound_socket(host, port), host)
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(
             f"port {port} of {host} cannot be used ({reason}); choose another with --port, or --host"
         ) from error
-    return ListenAddress(taken, host)
 
 
 def server_of(

@@ -5,19 +5,17 @@ from __future__ import annotations
 import errno
 import json
 import os
-import socket
-import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rag_assay.orchestration.child_module import wait_until_served
-from rag_assay.orchestration.loopback import is_loopback, url_of
+from rag_assay.orchestration.child_module import start_module, wait_until_served
+from rag_assay.orchestration.loopback import bound_socket, is_loopback, url_of
+from rag_assay.warehouse.closing import Closeable
 from rag_assay.warehouse.errors import AssayError, InputError
 from rag_assay.warehouse.processes import end_process
 
@@ -57,25 +55,18 @@ class Site:
         return {**_flat(tomllib.loads(_OPTIONS.read_text("utf-8"))), **where}
 
     @property
-    def command(self) -> list[str]:
-        options = json.dumps(self.options)
-        module = "rag_assay.orchestration.web.server"
-        return [sys.executable, "-m", module, str(_SCRIPT), options, self.argument]
+    def arguments(self) -> list[str]:
+        return [str(_SCRIPT), json.dumps(self.options), self.argument]
 
 
-class Server:
-    """A page's process."""
+class Server(Closeable):
+    """A page's process. Use it as a context manager, or close it."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
-        # Its standard input is held by us alone: it ends when we do, however that comes about.
-        self._process = subprocess.Popen(
-            site.command,
-            stdin=subprocess.PIPE,
-            stdout=sys.stderr.fileno(),
-            env={**os.environ, **site.environment},
-            start_new_session=True,
-        )
+        module, environment = "rag_assay.orchestration.web.server", {**os.environ, **site.environment}
+        output = sys.stderr.fileno()
+        self._process = start_module(module, *site.arguments, output=output, environment=environment)
 
     @property
     def process_id(self) -> int:
@@ -91,27 +82,15 @@ class Server:
             f"the page's server has ended with exit code {code}; start it again; no result is lost"
         )
 
-    def end(self) -> None:
+    def close(self) -> None:
         end_process(self._process, _GRACE)
-
-
-@contextmanager
-def serve_script(site: Site) -> Iterator[Server]:
-    server = Server(site)
-    try:
-        yield server
-    finally:
-        server.end()
 
 
 def free_port(host: str, wanted: int | None) -> int:
     reason = ""
     for port in [wanted] if wanted else range(FIRST_PORT, FIRST_PORT + TRIED):
         try:
-            family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-            with socket.socket(family, socket.SOCK_STREAM) as tried:
-                tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                tried.bind((host, port))
+            bound_socket(host, port).close()
         except OSError as error:
             reason = error.strerror or str(error)
             if error.errno != errno.EADDRINUSE:

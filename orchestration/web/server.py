@@ -1,22 +1,19 @@
 """The process that serves a page: `python -m rag_assay.orchestration.web.server SCRIPT OPTIONS ARGUMENTS…`.
 
-It does what `streamlit run` does, and three things more: it loads the page's modules while a browser still
-loads its own, asks no other host for its address, and ends when the process that started it does.
+It does what `streamlit run` does, and two things more: it loads the page's modules while a browser still
+loads its own, and asks no other host for its address.
 """
 
 from __future__ import annotations
 
 import importlib
 import json
-import os
-import signal
 import sys
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from threading import Thread, main_thread
+from threading import Thread
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
@@ -26,8 +23,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from rag_assay.orchestration.loopback import is_same_origin, origin_of
 from rag_assay.orchestration.web.languages import PARAMETER, Language, language_of
 from rag_assay.orchestration.web.page_context import PAGES
-
-_GRACE = 3.0  # seconds to end in
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -39,7 +34,6 @@ def main(arguments: Sequence[str]) -> None:
 
     sys.argv = [script, *own]  # what the script gets
     net_util.get_external_ip = lambda: None  # it would ask a host of the internet
-    Thread(target=_end_with_parent, daemon=True).start()
     Thread(target=_load, daemon=True).start()
     app = st.App(
         script,
@@ -104,15 +98,6 @@ def _load() -> None:
     with suppress(Exception):
         app = importlib.import_module("rag_assay.orchestration.web.app")
         app.load()
-
-
-def _end_with_parent() -> None:
-    while os.read(0, 1024):
-        pass
-    # The main thread sleeps until something happens; a signal to it wakes it.
-    signal.pthread_kill(main_thread().ident or 0, signal.SIGTERM)
-    time.sleep(_GRACE)
-    os._exit(0)
 
 
 if __name__ == "__main__":

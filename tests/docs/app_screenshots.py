@@ -27,7 +27,7 @@ from playwright.sync_api import Error
 from rag_assay.orchestration.loopback import free_loopback_port
 from rag_assay.orchestration.settings import Settings, prepare
 from rag_assay.orchestration.web.page_context import UiOptions
-from rag_assay.orchestration.web.page_process import Site, serve_script
+from rag_assay.orchestration.web.page_process import Server, Site
 from rag_assay.warehouse.paths import Home
 from tests.conftest import REPOSITORY
 from tests.fakes.browser import chromium, tab
@@ -147,7 +147,7 @@ def main() -> None:
         prepare(Settings(home=folder / "var"))
         assay("usage", "demo", "--demo", **environment)
         site = Site(UiOptions("demo", "demo").to_argument(), "127.0.0.1", free_loopback_port(), environment)
-        with serve_script(site) as server:
+        with Server(site) as server:
             server.wait_until_ready()
             shoot(site.url, pictures)
         shoot_report(Home(folder / "var").report("demo"), pictures)

@@ -15,7 +15,7 @@ from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.driver import Driver
 from rag_assay.orchestration.settings import prepare
 from rag_assay.orchestration.web.page_context import UiOptions
-from rag_assay.orchestration.web.page_process import Server, Site, serve_script
+from rag_assay.orchestration.web.page_process import Server, Site
 from rag_assay.warehouse.connection import connect
 from rag_assay.warehouse.conversations import Begun, Conversation, Conversations
 from rag_assay.warehouse.paths import Home
@@ -119,7 +119,7 @@ def chatted(folder: Path, study: str = STUDY) -> Iterator[Chatted]:
         report = Driver(read_study(path), home).run()
         assert report.ok, report
         site = site_of(path, home)
-        with serve_script(site) as server:
+        with Server(site) as server:
             server.wait_until_ready()
             yield Chatted(home, path, model, site, server)
 

@@ -65,7 +65,7 @@ import rag_assay.orchestration.web.page_process
 
 
 def open_page() -> None:
-    with serve_app(UiOptions(), "127.0.0.1", None, None, Home(Path("nowhere"))):
+    with serve_app(UiOptions(), "127.0.0.1", None, "", Home(Path("nowhere"))):
         pass
 
 

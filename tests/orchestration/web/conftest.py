@@ -14,7 +14,7 @@ import pytest
 
 from rag_assay.evals.human.queue import Queue, write_queue
 from rag_assay.orchestration.web.page_context import UiOptions
-from rag_assay.orchestration.web.page_process import Server, Site, serve_script
+from rag_assay.orchestration.web.page_process import Server, Site
 from rag_assay.warehouse.human_scores import HumanScores
 from rag_assay.warehouse.paths import Home
 from tests.fakes.browser import chromium, tab
@@ -85,7 +85,7 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Se
             home = Home(folder or tmp_path_factory.mktemp("home"))
             write_queue(home, queue)
             site = site_of(home, UiOptions(queue.study, queue.study), ASSAY_UI_PASSWORD=password)
-            server = stack.enter_context(serve_script(site))
+            server = stack.enter_context(Server(site))
             server.wait_until_ready()
             return Served(home, queue.study, site, server)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rag_assay.orchestration.web.page_process import Site, free_port, serve_script
+from rag_assay.orchestration.web.page_process import Server, Site, free_port
 from rag_assay.orchestration.web.sign_in import PasswordGate
 from rag_assay.warehouse.errors import AssayError, InputError
 from tests.fakes.browser import OF_COLOURS, Tab, axe_violations, tab
@@ -105,7 +105,7 @@ def test_a_server_that_is_killed_and_started_again_has_lost_nothing(
         at.page.wait_for_function("document.querySelector('.as-notice').textContent.startsWith('No answer')")
         assert at.question == shown
         before = at.serial
-        with serve_script(first.site) as again:
+        with Server(first.site) as again:
             again.wait_until_ready()
             at.wait_for_another(before)  # it finds the server by itself
             assert (at.question, at.scored()) == (shown, 2)
@@ -185,7 +185,7 @@ def test_a_port_that_is_taken_is_said_or_passed_over() -> None:
 
 def test_the_password_is_in_no_command_and_no_option() -> None:
     site = Site("{}", "127.0.0.1", 8501, {"ASSAY_UI_PASSWORD": PASSWORD})
-    assert PASSWORD not in " ".join(site.command)
+    assert PASSWORD not in " ".join(site.arguments)
     assert site.options["browser.gatherUsageStats"] is False
     assert Site("{}", "::1", 1, {}).url == "http://[::1]:1/"
     assert "server.allowedHosts" not in Site("{}", "0.0.0.0", 1, {}).options  # noqa: S104

@@ -18,7 +18,7 @@ from markdown_it import MarkdownIt
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.cell_selection import recommended_cell
 from rag_assay.orchestration.web.languages import app_texts
-from rag_assay.orchestration.web.page_process import serve_script
+from rag_assay.orchestration.web.page_process import Server
 from rag_assay.warehouse.conversations import AnswerFeedback, ShownPassage, StoredInterpretation, Turn
 from rag_assay.warehouse.status import Status
 from tests.fakes.browser import axe_violations, tab
@@ -351,7 +351,7 @@ def test_a_server_that_is_killed_and_started_again_has_lost_nothing_and_may_ask_
         os.kill(chat.server.process_id, signal.SIGKILL)
         at.page.wait_for_timeout(500)
         locked = {**chat.site.environment, "ASSAY_UI_PASSWORD": "Hafen 'ü'"}
-        with serve_script(replace(chat.site, environment=locked)) as again:
+        with Server(replace(chat.site, environment=locked)) as again:
             again.wait_until_ready()
             found.received.clear()
             at.page.goto(at.page.url)

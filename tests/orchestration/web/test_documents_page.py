@@ -30,7 +30,7 @@ from rag_assay.orchestration.corpora.document_list import (
 )
 from rag_assay.orchestration.corpora.records import Corpora, NamedCorpus
 from rag_assay.orchestration.web.page_context import UiOptions
-from rag_assay.orchestration.web.page_process import serve_script
+from rag_assay.orchestration.web.page_process import Server
 from rag_assay.orchestration.web.pages.documents import KINDS
 from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
 from rag_assay.warehouse.pages import manifest_digest, read_manifest, write_body, write_manifest
@@ -111,7 +111,7 @@ class Shown:
 @contextmanager
 def served(path: Path, home: Home) -> Iterator[Shown]:
     site = site_of(home, UiOptions(study="tiny", reference=str(path)))
-    with serve_script(site) as server:
+    with Server(site) as server:
         server.wait_until_ready()
         yield Shown(worst_first(document_rows(str(path), home)), home, site.url)
 
@@ -203,7 +203,7 @@ def test_a_corpus_is_shown_by_its_name(browser: Any, shown: Shown) -> None:
     Corpora(shown.home).add(corpus)
     assert is_known("harbour", shown.home)
     site = site_of(shown.home, UiOptions(study="harbour", reference="harbour"))
-    with serve_script(site) as server, tab(browser) as opened:
+    with Server(site) as server, tab(browser) as opened:
         server.wait_until_ready()
         opened.page.goto(f"{site.url}documents")
         opened.page.wait_for_selector(ROWS)

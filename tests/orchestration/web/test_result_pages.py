@@ -23,7 +23,7 @@ from rag_assay.orchestration.web import app
 from rag_assay.orchestration.web.annotation.annotation_session import AnnotationSession
 from rag_assay.orchestration.web.components.result_views import result_styles
 from rag_assay.orchestration.web.page_context import UiOptions
-from rag_assay.orchestration.web.page_process import Site, serve_script
+from rag_assay.orchestration.web.page_process import Server, Site
 from rag_assay.orchestration.web.pages import verdict
 from rag_assay.warehouse.conversations import AnswerFeedback, Begun, Conversations
 from rag_assay.warehouse.failure_tags import FailureTags
@@ -81,7 +81,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Result]:
         options = UiOptions(study="tiny", reference=str(town.folder / "tiny.yaml"))
         environment = {"ASSAY_HOME": str(town.bench.home.root), "ASSAY_STUDIES": str(town.folder)}
         site = Site(options.to_argument(), "127.0.0.1", own_port(), environment)
-        with serve_script(site) as server:
+        with Server(site) as server:
             server.wait_until_ready()
             matrix = QuestionMatrix(town.bench.study, town.bench.home)
             yield Result(town.bench.home, data, matrix, site)

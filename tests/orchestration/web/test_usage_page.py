@@ -15,7 +15,7 @@ import pytest
 
 from rag_assay.evals.human.spreadsheets.formula_escaping import CSV
 from rag_assay.orchestration.web.page_context import UiOptions
-from rag_assay.orchestration.web.page_process import serve_script
+from rag_assay.orchestration.web.page_process import Server
 from rag_assay.orchestration.web.usage import panels
 from rag_assay.warehouse.connection import connect
 from rag_assay.warehouse.conversations import Conversations
@@ -37,7 +37,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
 
 @pytest.fixture(scope="module")
 def url(home: Home) -> Iterator[str]:
-    with serve_script(site_of(home, UiOptions("town"))) as server:
+    with Server(site_of(home, UiOptions("town"))) as server:
         server.wait_until_ready()
         yield server.site.url
 
