@@ -7,10 +7,11 @@ what they thought of it, is drawn at random: a thumb up is likelier where the an
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.artifacts import ArtifactStore
@@ -138,7 +139,7 @@ def _turn(name: str, number: int, at: datetime, of: tuple[str, str], measured: _
         _passage(place, hit, hit["chunk_id"] in cited, measured.documents)
         for place, hit in enumerate(measured.hits.get(of, ())[:PASSAGES], 1)
     )
-    parts = [answer["search_seconds"], answer["seconds"]]
+    search, seconds = answer["search_seconds"], answer["seconds"]
     return Turn(
         record_id=name,
         at=at,
@@ -149,9 +150,9 @@ def _turn(name: str, number: int, at: datetime, of: tuple[str, str], measured: _
         passages=passages,
         **{name: answer[name] for name in _OF_ANSWER},
         cached=False,
-        search_seconds=parts[0],
-        answer_seconds=parts[1],
-        seconds=None if None in parts else sum(parts),
+        search_seconds=search,
+        answer_seconds=seconds,
+        seconds=None if search is None or seconds is None else search + seconds,
     )
 
 
@@ -171,16 +172,10 @@ def _passage(number: int, hit: Row, is_cited: bool, documents: Mapping[str, Row]
 
 def _feedback(turn: Turn, score: float | None, chance: random.Random) -> AnswerFeedback:
     good = turn.status is Status.OK and chance.random() < (0.3 + 0.6 * min(max(score or 0.0, 0.0), 1.0))
-    thumbs = 1 if good else -1
-    said = chance.choice(_COMMENTS[thumbs]) if chance.random() < _TOLD else ""
-    at = turn.at + timedelta(seconds=chance.randint(5, 60))
-    return AnswerFeedback(
-        record_id=f"{turn.record_id}-f",
-        at=at,
-        turn=turn.record_id,
-        thumbs=1 if good else -1,
-        comment=f"Demo: {said}" if said else "",
-    )
+    thumbs: Literal[1, -1] = 1 if good else -1
+    comment = f"Demo: {chance.choice(_COMMENTS[thumbs])}" if chance.random() < _TOLD else ""
+    name, at = turn.record_id, turn.at + timedelta(seconds=chance.randint(5, 60))
+    return AnswerFeedback(record_id=f"{name}-f", at=at, turn=name, thumbs=thumbs, comment=comment)
 
 
 @on_whole_database
@@ -220,10 +215,10 @@ def _measured(study: Study, home: Home) -> _Measured:
             f"the study {study.study} has no answers to make demo conversations of; "
             f"run `assay run {study.path}`"
         )
-    hits: dict[tuple[str, str], list[Row]] = {}
+    hits: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for cell in cells:
         for hit in (one for one in found if one["ranking"] == rankings.get(cell)):
-            hits.setdefault((cell, hit["question_id"]), []).append(hit)
+            hits[cell, hit["question_id"]].append(hit)
     return _Measured(
         [cell for cell in cells if any(row["cell"] == cell for row in answers)],
         {row["question_id"]: row for row in questions},
@@ -247,14 +242,12 @@ def _best(connection: duckdb.DuckDBPyConnection, study: Study, cells: Sequence[s
     for row in rows:
         if row["cell"] in cells or not cells:
             first.setdefault(row["generator"], row["cell"])
-    others = [row["cell"] for row in rows if row["cell"] not in first.values() and row["cell"] in cells]
-    return [*first.values(), *dict.fromkeys(others)][:CELLS]
+    others = [row["cell"] for row in rows if row["cell"] in cells]
+    return list(dict.fromkeys([*first.values(), *others]))[:CELLS]
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, sql: str, values: list[Any]) -> list[Row]:
-    found = connection.execute(sql, values)
-    columns = [one[0] for one in found.description or ()]
-    return [dict(zip(columns, row, strict=True)) for row in found.fetchall()]
+    return connection.execute(sql, values).pl().to_dicts()
 
 
 def _documents(study: Study, home: Home) -> dict[str, Row]:

@@ -20,6 +20,8 @@ from rag_assay.warehouse.processes import is_running
 from rag_assay.warehouse.status import Status
 
 LONGEST_PARTIAL = 20_000  # characters of an answer that broke off
+DECLINED = frozenset({Status.REFUSED, Status.NO_CONTEXT})
+"""The documents do not say: an answer, too."""
 STOPPED = "the answer was stopped before it was there"
 ENDED = "the program ended before the answer was there; ask again"
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from rag_assay.assets.chunking.sentence_splitter import sentence_places
-from rag_assay.evals.chat.open_questions import LONGEST_PARTIAL
+from rag_assay.evals.chat.open_questions import DECLINED, LONGEST_PARTIAL
 from rag_assay.evals.generation.citations import claims, public_url, without_markers
 from rag_assay.evals.generation.contract import Answer, Citation, Passage
 from rag_assay.evals.pipeline.pipeline import PipelineResult
@@ -92,8 +92,6 @@ def _apart(places: Sequence[tuple[int, int]]) -> SentencePlaces:
 
 
 _SAME = ("model", "confidence", "turns_left_out", "prompt_tokens", "completion_tokens", "usd", "cached")
-DECLINED = frozenset({Status.REFUSED, Status.NO_CONTEXT})
-"""The documents do not say: an answer, too."""
 
 
 class ChunkPlace(NamedTuple):

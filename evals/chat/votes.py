@@ -9,7 +9,7 @@ the cells answer it so; until then it is kept, as are votes on two cells that no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from secrets import token_urlsafe
@@ -27,7 +27,6 @@ from rag_assay.warehouse.schemas import Status
 
 Preferred = Literal["a", "b", "tie"]
 Knows = Callable[[str], dict[str, Any] | None]
-Item = Callable[[Turn], str]
 ANONYMOUS = "chat"
 """Whose votes they are of people who have not said what they are called."""
 
@@ -66,8 +65,9 @@ def vote(
     said = Vote(record_id=token_urlsafe(12), number=number, a=a.record_id, b=b.record_id, preferred=preferred)
     chats.append(study.study, conversation, [said])
     annotator = _annotator(there.begun.person)
-    items = {turn.record_id: partial(_item, turn, there.turns, knows) for turn in (a, b)}
-    HumanScores(chats.home).append(_scores(study, said, (a, b), annotator, items))
+    HumanScores(chats.home).append(
+        _scores(study, said, (a, b), annotator, partial(_item, there.turns, knows))
+    )
     return said
 
 
@@ -83,7 +83,7 @@ def _annotator(person: str) -> str:
 
 
 def _scores(
-    study: Study, said: Vote, sides: tuple[Turn, Turn], annotator: str, items: Mapping[str, Item]
+    study: Study, said: Vote, sides: tuple[Turn, Turn], annotator: str, item: Callable[[Turn, Turn], str]
 ) -> Iterator[HumanScore]:
     a, b = sides
     if a.answer == b.answer:
@@ -95,7 +95,7 @@ def _scores(
             score_id=f"{said.record_id}-{one.name}-{one.own.side}",
             study=study.whole,
             annotator=annotator,
-            item_id=items[one.own.record_id](one.rival),
+            item_id=item(one.own, one.rival),
             rubric=one.name,
             rubric_version=one.rubric.version,
             scored_at=datetime.now(UTC),
@@ -120,7 +120,7 @@ def _compared(study: Study, a: Turn, b: Turn) -> list[_Compared]:
     return [_Compared(CHAT, PairwiseRubric.model_validate({"against": short[rival.record_id]}), own, rival)]
 
 
-def _item(own: Turn, turns: Sequence[Turn], knows: Knows, rival: Turn) -> str:
+def _item(turns: Sequence[Turn], knows: Knows, own: Turn, rival: Turn) -> str:
     """Return the id of the item as an annotator would be shown it (`evals.pipeline.cell_items`)."""
     known = knows(own.question) if own.question_id else None
     return item_id(

@@ -153,24 +153,13 @@ class StudyTools:
         from rag_assay.evals.study.run_studies import known_studies
 
         known = {one.name: one for one in known_studies(self._home)}
-        rows: list[dict[str, Any]] = [
-            {
-                "name": one.name,
-                "cells": one.cells,
-                "was_run": one.run_at is not None,
-                "mistake": one.mistake or None,
-            }
-            for one in known.values()
-            if one.path is not None and one.name not in self._studies
-        ]
-        rows += [
-            {
-                "name": name,
-                "cells": len(self._named(name).cells()),
-                "was_run": name in known and known[name].run_at is not None,
-                "mistake": None,
-            }
-            for name in self._studies
+        stored = {name: (one.cells, one.mistake or None) for name, one in known.items() if one.path}
+        given = {name: (len(self._named(name).cells()), None) for name in self._studies}
+        found = {name: one for name, one in stored.items() if name not in given} | given
+        was_run = {name for name, one in known.items() if one.run_at}
+        rows = [
+            {"name": name, "cells": cells, "was_run": name in was_run, "mistake": mistake}
+            for name, (cells, mistake) in found.items()
         ]
         text = "\n".join(
             f"{row['name']}: {row['mistake'] or '{} cells'.format(row['cells'])}"
@@ -269,11 +258,11 @@ class StudyTools:
 
     def _question(self, form: QuestionForm) -> Reply:
         from rag_assay.evals.reporting.question_rows import question_rows
-        from rag_assay.orchestration.cell_selection import named_cell, recommended_cell
+        from rag_assay.orchestration.cell_selection import cell_of
 
         study = self._named(form.study)
         rows = question_rows(study, form.question, self._home)
-        cell = named_cell(study, form.cell) if form.cell else recommended_cell(study, self._home)
+        cell = cell_of(study, form.cell, self._home)
         found = next((one for one in rows.found for of in one.cells if of.cell.name == cell.name), None)
         if found is None:
             raise InputError(f"{cell.key} was not run for {form.question}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assay.evals.chat.model_advice import model_advice
+from rag_assay.evals.chat.model_override import model_advice
 from rag_assay.evals.study.registry import read_generator
 
 
