@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from rag_assay.orchestration.web.address_state import action_button
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.languages import (
     LANGUAGES,
@@ -49,11 +50,7 @@ def main() -> None:
     words = words_in(TEXTS, language)
     pages: dict[str, StreamlitPage] = {}
     for name in PAGES:
-        pages[name] = st.Page(
-            partial(_show, name, pages, language),
-            title=words(name),
-            url_path=name,
-        )
+        pages[name] = st.Page(partial(_show, name, pages, language), title=words(name), url_path=name)
     # The default page has no path of its own: `/` leads to the first one.
     start = st.Page(partial(_open_first, pages), title=words(PAGES[0]), default=True)
     st.navigation([start, *pages.values()], position="hidden").run()
@@ -144,12 +141,8 @@ def _masthead(context: PageContext) -> None:
                 with st.container(key="here", width="content") if name == context.page else nullcontext():
                     context.link(name, words(name))
         other: Language = "de" if context.language == "en" else "en"
-        st.button(
-            LANGUAGES[other],
-            key="language",
-            type="tertiary",
-            on_click=context.set,
-            kwargs={PARAMETER: other},
+        action_button(
+            LANGUAGES[other], "language", lambda: context.set(**{PARAMETER: other}), type="tertiary"
         )
 
 

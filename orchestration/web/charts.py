@@ -56,12 +56,8 @@ def days_lines(
     ).properties(height=_HEIGHT)
 
 
-def lying_bars(
-    rows: pl.DataFrame, name: str, colours: Mapping[str, str], what: str, column: Column
-) -> alt.Chart:
-    places = rows.with_row_index("place").with_columns(
-        pl.col(name).alias("name"), pl.col("place").cast(pl.Int64)
-    )
+def lying_bars(rows: pl.DataFrame, colours: Mapping[str, str], what: str, column: Column) -> alt.Chart:
+    places = rows.with_row_index("place").with_columns(pl.col("place").cast(pl.Int64))
     bars = alt.Chart(_parts(places, colours, "place", "name")).mark_bar()
     return bars.encode(
         x=alt.X("sum(n):Q", title=what, axis=_COUNTS),

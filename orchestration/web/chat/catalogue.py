@@ -77,7 +77,7 @@ def read_catalogue(
     from rag_assay.evals.chat.model_override import cell_for_model
     from rag_assay.evals.study.run_studies import find_known
     from rag_assay.evals.successive_halving.records import narrow_study
-    from rag_assay.orchestration.cell_selection import named_cell, recommended_cell
+    from rag_assay.orchestration.cell_selection import cell_of
 
     home = work.home
     study = narrow_study(find_known(name, home), home)
@@ -85,7 +85,7 @@ def read_catalogue(
     if not cells:
         raise InputError(f"no cell of {study.study} can be asked: no cell reads a ranking")
     board = verdict_rows(study, home)
-    chosen = named_cell(study, passages_of) if passages_of else recommended_cell(study, home)
+    chosen = cell_of(study, passages_of, home)
     if model:
         study, chosen = cell_for_model(study, chosen, model)
         cells += [chosen] if chosen.key not in {one.key for one in cells} else []
@@ -100,11 +100,8 @@ def verdict_rows(study: Study, home: Home) -> dict[str, dict[str, Any]]:
 
     with suppress(InputError):
         result = stored_result(study, home)
-        return {
-            row["cell"]: row
-            for row in result.board.to_dicts()
-            if row["metric"] == result.verdict.metric and row["subset"] == result.verdict.subset
-        }
+        rows = result.board.filter(metric=result.verdict.metric, subset=result.verdict.subset)
+        return {row["cell"]: row for row in rows.iter_rows(named=True)}
     return {}
 
 

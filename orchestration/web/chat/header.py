@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
+from typing import Any
 
 import streamlit as st
 
 from rag_assay.evals.generation.citations import public_url
 from rag_assay.evals.reporting.display import plain
+from rag_assay.orchestration.web.address_state import action_button
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.chat.catalogue import Choice
 from rag_assay.orchestration.web.chat.page_session import CONVERSATION, ChatPageSession, notify
@@ -101,9 +104,7 @@ _MORE = "shown_conversations"
 def show_head(session: ChatPageSession) -> None:
     with st.container(key="head", horizontal=True, vertical_alignment="center", gap="small"):
         choice, words = session.choice, session.words
-        st.button(
-            "", key="new", icon=":material/add:", help=words("new"), on_click=set_address, kwargs={"c": None}
-        )
+        action_button("", "new", lambda: set_address(c=None), icon=":material/add:", help=words("new"))
         with st.popover("", icon=":material/forum:", help=words("conversations"), key="conversations_menu"):
             _conversations(session)
         if choice is None:
@@ -120,11 +121,10 @@ def show_head(session: ChatPageSession) -> None:
 
 
 def _measured(choice: Choice, words: Words) -> str:
-    mean = None if choice.mean is None else f"{choice.mean:.3f}"
-    if mean is None:
+    if choice.mean is None:
         return words("unmeasured", metric=choice.metric)
     name = "measured" if choice.rank is not None else "measured_unranked"
-    return words(name, metric=choice.metric, mean=mean, rank=choice.rank, n=choice.of)
+    return words(name, metric=choice.metric, mean=f"{choice.mean:.3f}", rank=choice.rank, n=choice.of)
 
 
 def _choose(session: ChatPageSession, choice: Choice) -> None:
@@ -167,27 +167,22 @@ def _choose(session: ChatPageSession, choice: Choice) -> None:
         )
     report = session.room.home.report(session.study)
     if report.is_file():
-        st.download_button(
-            words("report"),
-            report.read_bytes,
-            f"{session.study}.html",
-            "text/html",
-            help=words("report_help"),
-            icon=":material/leaderboard:",
-            on_click="ignore",
-        )
+        look: dict[str, Any] = {
+            "help": words("report_help"),
+            "icon": ":material/leaderboard:",
+            "on_click": "ignore",
+        }
+        st.download_button(words("report"), report.read_bytes, f"{session.study}.html", "text/html", **look)
 
 
 def _conversations(session: ChatPageSession) -> None:
     _list(session)
-    st.text_input(
-        session.words("person"),
-        session.place.person,
-        key="typed_person",
-        help=session.words("person_help"),
-        on_change=_take_person,
-        args=(session,),
-    )
+    look: dict[str, Any] = {
+        "help": session.words("person_help"),
+        "on_change": _take_person,
+        "args": (session,),
+    }
+    st.text_input(session.words("person"), session.place.person, key="typed_person", **look)
 
 
 def _list(session: ChatPageSession) -> None:
@@ -202,22 +197,15 @@ def _list(session: ChatPageSession) -> None:
         for entry in entries[:shown]:
             is_here = entry.conversation == here
             asked = next((one.question for one in session.pending), "") if is_here else ""
-            st.button(
-                label(entry.title or asked, 80) or words("untitled"),
-                key=f"to-{entry.conversation}",
-                type="secondary" if is_here else "tertiary",
-                width="stretch",
-                on_click=set_address,
-                kwargs={"c": entry.conversation},
+            title = label(entry.title or asked, 80) or words("untitled")
+            look = {"type": "secondary" if is_here else "tertiary", "width": "stretch"}
+            action_button(
+                title, f"to-{entry.conversation}", partial(set_address, c=entry.conversation), **look
             )
     if len(entries) > shown:
         more = words("more_conversations", n=len(entries) - shown)
-        st.button(
-            more,
-            key="more",
-            type="tertiary",
-            on_click=lambda: st.session_state.update({_MORE: shown + _SHOWN}),
-        )
+        further = {_MORE: shown + _SHOWN}
+        action_button(more, "more", lambda: st.session_state.update(further), type="tertiary")
 
 
 def _take_person(session: ChatPageSession) -> None:
@@ -237,18 +225,12 @@ def _menu(session: ChatPageSession) -> None:
     if found is None:
         return
     with st.form("rename", border=False):
-        st.text_input(
-            words("rename"), found.title[:_LONGEST_TITLE], key="typed_title", max_chars=_LONGEST_TITLE
-        )
+        title = found.title[:_LONGEST_TITLE]
+        st.text_input(words("rename"), title, key="typed_title", max_chars=_LONGEST_TITLE)
         st.form_submit_button(words("save"), on_click=_rename, args=(session,))
     _exports(session, found)
-    st.button(
-        words("delete"),
-        key="delete",
-        icon=":material/delete:",
-        width="stretch",
-        on_click=lambda: st.session_state.update(asks_delete=True),
-    )
+    look = {"icon": ":material/delete:", "width": "stretch"}
+    action_button(words("delete"), "delete", lambda: st.session_state.update(asks_delete=True), **look)
 
 
 def _exports(session: ChatPageSession, found: Conversation) -> None:
@@ -257,17 +239,10 @@ def _exports(session: ChatPageSession, found: Conversation) -> None:
         "export_markdown": (lambda: markdown_of(found, words).encode(), "md", "text/markdown"),
         "export_json": (lambda: json_of(found).encode(), "json", "application/json"),
     }
+    look: dict[str, Any] = {"icon": ":material/download:", "on_click": "ignore", "width": "stretch"}
     for name, (write, ending, kind) in files.items():
-        st.download_button(
-            words(name),
-            write,
-            f"{session.study}-{found.conversation_id}.{ending}",
-            kind,
-            key=name,
-            icon=":material/download:",
-            on_click="ignore",
-            width="stretch",
-        )
+        file = f"{session.study}-{found.conversation_id}.{ending}"
+        st.download_button(words(name), write, file, kind, key=name, **look)
 
 
 def _rename(session: ChatPageSession) -> None:
@@ -286,14 +261,10 @@ def ask_whether_to_delete(session: ChatPageSession) -> None:
     def sure() -> None:
         st.write(words("delete_sure"))
         if st.button(words("delete_yes"), type="primary", key="delete_sure"):
-            _delete(session)
+            conversation = session.place.conversation or ""
+            if session.did(lambda: session.room.service.delete(session.study, conversation)):
+                set_address(c=None)
+                notify(words("deleted"), "success")
             st.rerun()
 
     sure()
-
-
-def _delete(session: ChatPageSession) -> None:
-    conversation = session.place.conversation or ""
-    if session.did(lambda: session.room.service.delete(session.study, conversation)):
-        set_address(c=None)
-        notify(session.words("deleted"), "success")

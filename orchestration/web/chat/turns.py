@@ -9,8 +9,10 @@ from urllib.parse import quote, urldefrag, urlsplit
 
 import streamlit as st
 
+from rag_assay.evals.chat.open_questions import DECLINED
 from rag_assay.evals.generation.citations import public_url, without_markers
 from rag_assay.evals.reporting.display import plain
+from rag_assay.orchestration.web.address_state import action_button
 from rag_assay.orchestration.web.chat.answer_html import answer_html, label, text_html
 from rag_assay.orchestration.web.chat.page_session import ChatPageSession, Thumbs, notify
 from rag_assay.orchestration.web.languages import Words
@@ -122,10 +124,8 @@ def _link(passage: ShownPassage, turn: Turn, words: Words) -> str:
     )
 
 
-DECLINED = frozenset({Status.REFUSED, Status.NO_CONTEXT})
 ANSWERED = frozenset({Status.OK, Status.TRUNCATED})
 _AS_SAID = frozenset({"date", "season"})  # entities that a person knows by the question's words
-_GONE = frozenset({Status.ERROR, Status.TIMEOUT, Status.RATE_LIMITED})
 
 
 def facts_html(turn: Turn, wanted: str | None, cell: str, words: Words) -> str:
@@ -142,10 +142,9 @@ def facts_html(turn: Turn, wanted: str | None, cell: str, words: Words) -> str:
     if turn.model and turn.cached:
         parts.append(words("cached"))
     spans = "".join(f"<span>{escape(plain(one))}</span>" for one in parts)
-    left_out = words("left_out", n=turn.turns_left_out) if turn.turns_left_out else ""
-    return f'<p class="as-facts">{spans}</p>' + (
-        f'<p class="as-note">{escape(left_out)}</p>' if left_out else ""
-    )
+    n = turn.turns_left_out
+    left_out = f'<p class="as-note">{escape(words("left_out", n=n))}</p>' if n else ""
+    return f'<p class="as-facts">{spans}</p>{left_out}'
 
 
 def _model(turn: Turn, wanted: str | None, words: Words) -> str:
@@ -157,16 +156,10 @@ def _model(turn: Turn, wanted: str | None, words: Words) -> str:
 
 
 def failure(turn: Turn, words: Words) -> tuple[str, str]:
-    if turn.status is Status.OVER_BUDGET:
-        sentence = words("over_budget")
-    elif turn.status is Status.ERROR and not turn.cell:
-        sentence = words("not_put")
-    elif turn.status in _GONE:
-        sentence = words("model_gone")
-    elif turn.status is Status.NOT_RUN:
-        sentence = words("stopped")
-    else:
-        sentence = words("no_answer")
+    named = {Status.OVER_BUDGET: "over_budget", Status.NOT_RUN: "stopped"}
+    named |= dict.fromkeys((Status.ERROR, Status.TIMEOUT, Status.RATE_LIMITED), "model_gone")
+    is_not_put = turn.status is Status.ERROR and not turn.cell
+    sentence = words("not_put" if is_not_put else named.get(turn.status, "no_answer"))
     return f"{sentence} {words('kept')}", words("why", reason=plain(turn.reason or str(turn.status)))
 
 
@@ -198,11 +191,6 @@ def removed(understood: Sequence[StoredInterpretation], words: Words) -> list[st
     return [chip(one, words) for one in understood if one.removed]
 
 
-def removed_html(understood: Sequence[StoredInterpretation], words: Words) -> str:
-    gone = [f"<s>{escape(plain(one))}</s>" for one in removed(understood, words)]
-    return f'<p class="as-note">{escape(words("without"))} {", ".join(gone)}</p>' if gone else ""
-
-
 _COMMENT = 10_000  # characters
 UP: Thumbs = 1
 DOWN: Thumbs = -1
@@ -215,11 +203,16 @@ def show_turns(session: ChatPageSession) -> None:
     for _, same in groupby(turns, key=lambda one: one.number):
         sides = list(same)
         show_question(sides[0].question)
-        if sides[0].side is None:
-            for turn in sides:
-                _show_answer(session, turn)
-        else:
+        if sides[0].side is not None:
             _show_pair(session, sides)
+            continue
+        for turn in sides:
+            with st.chat_message("assistant"):
+                _understood(session, turn)
+                _body(session, turn)
+                _facts(session, turn)
+                if turn.answer is not None:
+                    _opinion(session, turn)
 
 
 def show_question(question: str) -> None:
@@ -232,43 +225,23 @@ def draft_html(text: str) -> str:
     return f'<div class="as-answer as-draft" dir="auto" aria-live="off">{answer}</div>'
 
 
-def _show_answer(session: ChatPageSession, turn: Turn) -> None:
-    with st.chat_message("assistant"):
-        _understood(session, turn)
-        _body(session, turn)
-        _facts(session, turn)
-        if turn.answer is not None:
-            _opinion(session, turn)
-
-
 def _understood(session: ChatPageSession, turn: Turn) -> None:
     words = session.words
-    rewritten = [
-        one.value for one in turn.understood if one.kind == "follow_up" and one.value and not one.removed
-    ]
-    for text in rewritten:
-        st.html(
-            f'<p class="as-note">{escape(words("asked_as"))}: <em dir="auto">{escape(plain(text))}</em></p>'
-        )
-    narrowing = [
-        one for one in turn.understood if one.removable and not one.removed and one.status != "unused"
-    ]
+    standing = [one for one in turn.understood if not one.removed]
+    for one in standing:
+        if one.kind == "follow_up" and one.value:
+            text = f'<em dir="auto">{escape(plain(one.value))}</em>'
+            st.html(f'<p class="as-note">{escape(words("asked_as"))}: {text}</p>')
+    narrowing = [one for one in standing if one.removable and one.status != "unused"]
     if narrowing:
         with st.container(horizontal=True, gap="small", key=f"chips-{turn.record_id}"):
             for at, one in enumerate(narrowing):
-                rewriting = one.kind == "follow_up"
-                st.button(
-                    words("follow_up") if rewriting else label(chip(one, words), 80),
-                    key=f"chip-{turn.record_id}-{at}",
-                    icon=":material/close:",
-                    icon_position="right",
-                    help=words("remove_help"),
-                    on_click=_ask_without,
-                    args=(session, turn, one),
-                )
-    gone = removed_html(turn.understood, words)
-    if gone:
-        st.html(gone)
+                shown = words("follow_up") if one.kind == "follow_up" else label(chip(one, words), 80)
+                look = {"icon": ":material/close:", "icon_position": "right", "help": words("remove_help")}
+                key = f"chip-{turn.record_id}-{at}"
+                action_button(shown, key, _ask_without, session, turn, one, **look)
+    if gone := [f"<s>{escape(plain(one))}</s>" for one in removed(turn.understood, words)]:
+        st.html(f'<p class="as-note">{escape(words("without"))} {", ".join(gone)}</p>')
 
 
 def _ask_without(session: ChatPageSession, turn: Turn, one: StoredInterpretation) -> None:
@@ -288,9 +261,8 @@ def _body(session: ChatPageSession, turn: Turn) -> None:
         texts = [one.text for one in turn.passages]
         numbers = {one.number for one in turn.passages}
         answer = answer_html(turn.answer, texts, numbers, anchor_of(turn))
-        cut = (
-            f'<p class="as-note">{escape(words("truncated"))}</p>' if turn.status is Status.TRUNCATED else ""
-        )
+        is_cut = turn.status is Status.TRUNCATED
+        cut = f'<p class="as-note">{escape(words("truncated"))}</p>' if is_cut else ""
         lang = f' lang="{escape(turn.language)}"' if turn.language else ""
         st.html(f'<div class="as-answer" dir="auto"{lang}>{answer}</div>{cut}{sources_html(turn, words)}')
     elif turn.status is Status.OK:
@@ -306,13 +278,8 @@ def _failed(session: ChatPageSession, turn: Turn) -> None:
         f'<div class="as-failed" role="note"><p><b>{escape(words("no_answer"))}.</b> {escape(sentence)}</p>'
         f'<p class="as-note">{escape(reason)}</p>{_partial(turn, words)}</div>'
     )
-    st.button(
-        words("ask_again"),
-        key=f"again-{turn.record_id}",
-        icon=":material/replay:",
-        on_click=session.ask,
-        args=(turn.question,),
-    )
+    again = words("ask_again")
+    action_button(again, f"again-{turn.record_id}", session.ask, turn.question, icon=":material/replay:")
 
 
 def _partial(turn: Turn, words: Words) -> str:
@@ -401,9 +368,5 @@ def _show_pair(session: ChatPageSession, sides: Sequence[Turn]) -> None:
         st.html(f'<p class="as-kicker">{escape(words("vote"))}</p>')
         with st.container(horizontal=True, gap="small", key=f"vote-{sides[0].record_id}"):
             for preferred in ("a", "tie", "b"):
-                st.button(
-                    words(f"vote_{preferred}"),
-                    key=f"vote-{sides[0].record_id}-{preferred}",
-                    on_click=session.vote,
-                    args=(number, preferred, sides[0].cell),
-                )
+                key = f"vote-{sides[0].record_id}-{preferred}"
+                action_button(words(f"vote_{preferred}"), key, session.vote, number, preferred, sides[0].cell)

@@ -12,6 +12,7 @@ from html import escape
 import streamlit as st
 
 from rag_assay.orchestration.question_service.question_service import PendingQuestion
+from rag_assay.orchestration.web.address_state import action_button
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.chat.header import ask_whether_to_delete, show_head
 from rag_assay.orchestration.web.chat.page_session import (
@@ -79,14 +80,10 @@ class _Draft:
         with st.chat_message("assistant"):
             self._stage = st.empty()
             self._texts = [column.empty() for column in st.columns(max(1, len(one.sides)))]
-            name = "stopping" if one.stopped.is_set() else "stop"
-            st.button(
-                self._words(name),
-                key=f"stop-{id(one)}",
-                icon=":material/stop_circle:",
-                disabled=one.stopped.is_set(),
-                on_click=one.stop,
-            )
+            is_stopped = one.stopped.is_set()
+            look = {"icon": ":material/stop_circle:", "disabled": is_stopped}
+            name = self._words("stopping" if is_stopped else "stop")
+            action_button(name, f"stop-{id(one)}", one.stop, **look)
 
     def show(self) -> None:
         one = self._one
@@ -103,13 +100,8 @@ def _could_not_be_asked(session: ChatPageSession, one: PendingQuestion) -> None:
     show_question(one.question)
     with st.chat_message("assistant"):
         st.warning(label(session.words("not_done", why=one.error), 1_000))
-        st.button(
-            session.words("ask_again"),
-            key=f"again-{id(one)}",
-            icon=":material/replay:",
-            on_click=session.ask,
-            args=(one.question,),
-        )
+        again = session.words("ask_again")
+        action_button(again, f"again-{id(one)}", session.ask, one.question, icon=":material/replay:")
 
 
 _EXAMPLES = 4
@@ -232,10 +224,5 @@ def _welcome(session: ChatPageSession, language: str) -> None:
     st.html(f'<div class="as-welcome"><h2>{escape(words("welcome"))}</h2><p>{escape(text)}</p></div>')
     with st.container(key="examples", gap="small"):
         for at, one in enumerate(examples):
-            st.button(
-                label(one.question, 160),
-                key=f"example-{at}",
-                width="stretch",
-                on_click=session.ask,
-                args=(one.question,),
-            )
+            shown = label(one.question, 160)
+            action_button(shown, f"example-{at}", session.ask, one.question, width="stretch")

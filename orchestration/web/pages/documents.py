@@ -131,21 +131,21 @@ def _matching(rows: Sequence[ListedDocument], wanted: Mapping[str, str]) -> list
     search, source, lost, guessed, date = (wanted[name] for name in FILTERS)
 
     def fits(row: ListedDocument) -> bool:
-        losses = {"", *row.lost, *(["some"] if row.has_losses else [])}
-        losses |= {*(["document"] if row.reason else []), *(["scans"] if row.scanned_pages else [])}
-        guesses = {"", *(["date"] if row.is_date_guessed else [])}
-        guesses |= {*(["language"] if row.is_language_guessed else [])}
+        losses = {"some": row.has_losses, "document": row.reason, "scans": row.scanned_pages}
+        guesses = {"date": row.is_date_guessed, "language": row.is_language_guessed}
         dates = {""} if row.reason else {"", row.date_source or "none"}
         is_named = search.casefold() in f"{row.title or ''}\n{row.url}".casefold()
         is_there = is_named and source in {"", row.source} and date in dates
-        return is_there and lost in losses and guessed in guesses
+        has_lost = not lost or lost in row.lost or bool(losses.get(lost))
+        return is_there and has_lost and (not guessed or guesses.get(guessed, False))
 
     return [row for row in rows if fits(row)]
 
 
-def _link(context: PageContext, **change: str | None) -> str:
+def _link(context: PageContext, text: str, **change: str | None) -> Markup:
     kept = {name: context.get(name) for name in (*FILTERS, "page", "side")}
-    return "?" + urlencode(context.address(**{**kept, **change}))
+    address = "?" + urlencode(context.address(**{**kept, **change}))
+    return Markup('<a href="{}" dir="auto">{}</a>').format(address, text)
 
 
 def _follow(context: PageContext, followed: dict[str, str] | None) -> None:
@@ -158,13 +158,11 @@ def _summary(context: PageContext, rows: Sequence[ListedDocument], words: Words)
     lost = sum(row.has_losses for row in documents)
     blocks: list[Block] = []
     if dropped := len(rows) - len(documents):
-        said = several(words, "dropped", dropped)
-        address = _link(context, lost="document", page=None)
-        blocks.append(Markup('<a href="{}">{}</a>').format(address, said))
+        blocks.append(_link(context, several(words, "dropped", dropped), lost="document", page=None))
     table: list[Row] = []
     for kind, (came, kept) in totals(rows).items():
         losing = sum(kind in row.lost for row in rows)
-        link = Markup('<a href="{}">{}</a>').format(_link(context, lost=kind, page=None), count(losing))
+        link = _link(context, count(losing), lost=kind, page=None)
         figures = (count(came), count(kept), count(came - kept))
         table.append([kinds(kind), *figures, link if losing else "0"])
     title = several(words, "summary", len(documents), lost=count(lost))
@@ -189,7 +187,7 @@ def _listed(
     steps = [where]
     for name, page in (("previous", at), ("next", at + 2)):
         if 1 <= page <= most + 1:
-            steps.append(Markup('<a href="{}">{}</a>').format(_link(context, page=str(page)), words(name)))
+            steps.append(_link(context, words(name), page=str(page)))
     bar = PageParagraph(Markup(" · ").join(steps), "where")
     table = Table(words("title"), columns, [_row(context, row, total, words) for row in shown])
     return PageSection("listed", words("worst"), [bar, table, *([bar] if most else [])])
@@ -197,9 +195,7 @@ def _listed(
 
 def _row(context: PageContext, row: ListedDocument, total: dict[str, list[int]], words: Words) -> Row:
     title = truncate(row.title or row.url.rstrip("/").rpartition("/")[2] or row.url, TITLE)
-    link = Markup('<a href="{}" dir="auto">{}</a>').format(
-        _link(context, document=row.doc_id), breakable(title)
-    )
+    link = _link(context, breakable(title), document=row.doc_id)
     name = TableFigure(link, (truncate(row.url, TITLE),))
     lost = sum(row.lost.values())
     figures = ["{1}/{0}".format(*row.fidelity[kind]) if kind in row.fidelity else "" for kind in total]
@@ -261,9 +257,7 @@ def _facts(
     at = next((at for at, one in enumerate(found) if one.doc_id == row.doc_id), None)
     around = [] if at is None else [("worse", at - 1), ("better", at + 1)]
     links = [("back", None), *((name, found[to].doc_id) for name, to in around if 0 <= to < len(found))]
-    steps = (
-        Markup('<a href="{}">{}</a>').format(_link(context, document=to), words(name)) for name, to in links
-    )
+    steps = [_link(context, words(name), document=to) for name, to in links]
     page, size = opened.page, ""
     if page is not None:
         size = words("size", type=page.media_type, kb=count(-(-page.size // 1000)))

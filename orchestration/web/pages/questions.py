@@ -58,28 +58,16 @@ def _filter(context: PageContext, matrix: QuestionMatrix, words: Words) -> Matri
 
     with st.container(horizontal=True, key="filters", vertical_alignment="bottom"):
         search = type_words(context, "search", words("search"))
-        metric = choose_one(
-            context,
-            "metric",
-            words("metric"),
-            list(metrics),
-            lambda one: metric_title(metrics[one].title, context.language),
-            260,
-        )
+        titles = {name: metric_title(one.title, context.language) for name, one in metrics.items()}
+        metric = choose_one(context, "metric", words("metric"), [*titles], titles.__getitem__, 260)
         with st.popover(words("choose"), icon=":material/view_column:"):
-            pipelines = choose_many(
-                context,
-                "pipelines",
-                words("pipelines"),
-                list(labels),
-                lambda one: labels[one][:LONGEST],
-                list(labels)[:FIRST],
-            )
+            short = {name: label[:LONGEST] for name, label in labels.items()}
+            title, first = short.__getitem__, [*short][:FIRST]
+            pipelines = choose_many(context, "pipelines", words("pipelines"), [*short], title, first)
         with st.popover(words("filters"), icon=":material/filter_list:"):
             kind = choice("type", matrix.questions["kind"].unique().sort().to_list())
-            source = choice(
-                "source", matrix.questions["sources"].explode().drop_nulls().unique().sort().to_list()
-            )
+            sources = matrix.questions["sources"].explode().drop_nulls().unique().sort()
+            source = choice("source", sources.to_list())
             said = _journey_words(context)
             lost = choice("lost", list(LOST_WORDS), {one: said.get(of, of) for one, of in LOST_WORDS.items()})
             orders = ["all", *(["regressions"] if len(pipelines) > 1 else []), "disputed"]
@@ -134,10 +122,7 @@ def _row(row: MatrixRow) -> dict[str, Any]:
         "dispute": row.dispute.words if row.dispute else None,
         "cells": [
             {
-                "value": one.value,
-                "why": one.why,
-                "answer": one.answer,
-                "status": one.status,
+                **{name: getattr(one, name) for name in ("value", "why", "answer", "status")},
                 "lost": "" if one.lost == FOUND else LOST_WORDS.get(one.lost, one.lost),
             }
             for one in row.cells

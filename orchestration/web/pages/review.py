@@ -54,20 +54,13 @@ class AnnotationTab:
 
 def render(context: PageContext) -> None:
     view = switch(context, "view", "", VIEWS, context.words(TEXTS), VIEWS[0])
-    if view == "users":
-        from rag_assay.orchestration.web.annotation.user_questions import show_user_questions
-
-        show_user_questions(context)
-    elif view == "tags":
-        from rag_assay.orchestration.web.annotation.tag_counts import show_tag_counts
-
-        show_tag_counts(context)
-    elif view == "agreement":
-        from rag_assay.orchestration.web.annotation.tag_counts import show_agreement
-
-        show_agreement(context)
-    else:
+    if view == "rate":
         _rate(context)
+        return
+    from rag_assay.orchestration.web.annotation import review_views
+
+    show = {"users": review_views.show_user_questions, "tags": review_views.show_tag_counts}
+    show.get(view, review_views.show_agreement)(context)
 
 
 def _rate(context: PageContext) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import duckdb
 import polars as pl
 import streamlit as st
 
@@ -141,9 +143,8 @@ def paid(words: Words, rows: pl.DataFrame, used_by: str) -> str:
     >>> paid(ENGLISH, rows, "chat"), paid(ENGLISH, rows, "study")
     ('US$ 0.5 and 2 calls of unknown price', '–')
     """
-    mine = rows.filter(pl.col("used_by") == used_by)
-    known = mine["usd"].drop_nulls()
-    usd = float(known.sum()) if len(known) else None
+    mine = rows.filter(used_by=used_by)
+    usd = float(mine["usd"].sum()) if mine["usd"].count() else None
     return money(words, usd, int(mine["unpriced"].sum()), int(mine["calls"].sum()))
 
 
@@ -170,13 +171,12 @@ def show_usage(context: PageContext) -> None:
 
 
 def _choices(wanted: UsageFilter) -> UsageChoices:
-    home = page_home()
+    def read(connection: duckdb.DuckDBPyConnection) -> UsageChoices:
+        write_conversations(connection, page_home())
+        return choices(connection, wanted)
+
     with looking() as say:
-        return use_database(
-            home,
-            lambda connection: (write_conversations(connection, home), choices(connection, wanted))[1],
-            say,
-        )
+        return use_database(page_home(), read, say)
 
 
 def _look(wanted: UsageFilter, known: UsageChoices) -> Usage:
@@ -190,13 +190,10 @@ def _filters(context: PageContext, found: UsageChoices, zone: str) -> UsageFilte
         cells = [cell for of, cell in found.cells if of == context.study]
         cell = ""
         if len(cells) > 1:
-            names = {"": words("all_cells")}
-            cell = choose_one(
-                context, "cell", words("pipeline"), ["", *cells], lambda one: names.get(one, one), 320
-            )
-        days = switch(
-            context, "days", words("days"), [*RANGES, _OWN_DAYS], lambda one: words(f"days_{one}"), "30 days"
-        )
+            title = {"": words("all_cells"), **{one: one for one in cells}}
+            cell = choose_one(context, "cell", words("pipeline"), [*title], title.__getitem__, 320)
+        ranges = {one: words(f"days_{one}") for one in (*RANGES, _OWN_DAYS)}
+        days = switch(context, "days", words("days"), [*ranges], ranges.__getitem__, "30 days")
         today = datetime.now(UTC).astimezone(ZoneInfo(zone)).date()
         if days == _OWN_DAYS:
             chosen = st.date_input(
@@ -205,12 +202,7 @@ def _filters(context: PageContext, found: UsageChoices, zone: str) -> UsageFilte
             since, until = (chosen[0], chosen[-1]) if isinstance(chosen, tuple) and chosen else (today, today)
         else:
             since, until = days_of(days, today, FIRST)
-        demo = st.toggle(
-            words("demo"),
-            key="demo",
-            bind="query-params",
-            help=words("demo_help"),
-        )
+        demo = st.toggle(words("demo"), key="demo", bind="query-params", help=words("demo_help"))
     return UsageFilter(context.study or None, cell if cell in cells else None, since, until, demo, zone)
 
 
@@ -223,13 +215,13 @@ def _say_whose(shown: Usage, words: Words) -> None:
         st.info(words("no_questions", more=more), icon=":material/chat_bubble:")
 
 
+@dataclass(frozen=True)
 class Panels:
     """The panels of one look, shown one after the other."""
 
-    def __init__(self, shown: Usage, home: Home, words: Words) -> None:
-        self.shown = shown
-        self.home = home
-        self.words = words
+    shown: Usage
+    home: Home
+    words: Words
 
     def rows(self, name: str) -> pl.DataFrame:
         return self.shown.panels[name]
@@ -251,9 +243,8 @@ class Panels:
             self.draw(charts.intervals(named, self.words(what), self.column, (0, 1)), name)
 
     def draw_bars(self, name: str, bars: pl.DataFrame, colours: Mapping[str, str], what: str) -> None:
-        drawn = charts.lying_bars(
-            self.named(bars, colours), "name", self.parts(colours), self.words(what), self.column
-        )
+        shown, parts = self.named(bars, colours), self.parts(colours)
+        drawn = charts.lying_bars(shown, parts, self.words(what), self.column)
         self.draw(drawn, name, n=len(bars))
 
     def table(self, name: str, *, folded: bool = True) -> None:
@@ -316,9 +307,8 @@ def _in_all(panels: Panels) -> None:
 
 def _questions(panels: Panels, rows: pl.DataFrame, words: Words) -> None:
     most = rows.sort("questions", descending=True).row(0, named=True)
-    drawn = charts.days_stacked(
-        panels.named(rows, COLOURS), panels.parts(COLOURS), words("axis_answers"), panels.column
-    )
+    shown, parts = panels.named(rows, COLOURS), panels.parts(COLOURS)
+    drawn = charts.days_stacked(shown, parts, words("axis_answers"), panels.column)
     panels.draw(drawn, "questions", n=most["questions"], day=most["day"])
     panels.table("questions")
 
@@ -378,13 +368,8 @@ def _scores(panels: Panels, rows: pl.DataFrame, words: Words) -> None:
     chosen = panels.choose("score_cell", asked["cell"].to_list())
     mine = rows.filter(pl.col("cell") == chosen)
     colours = {"top_score": charts.BLUE, "confidence": charts.AMBER}
-    drawn = charts.days_lines(
-        panels.named(mine, colours),
-        panels.parts(colours),
-        words("axis_median"),
-        panels.column,
-        from_zero=False,
-    )
+    shown, parts = panels.named(mine, colours), panels.parts(colours)
+    drawn = charts.days_lines(shown, parts, words("axis_median"), panels.column, from_zero=False)
     panels.draw(drawn, "scores")
     panels.table("scores")
 
