@@ -240,11 +240,11 @@ class StudyResult:
         cell: default: the one that the verdict recommends; if that is a system, the best-ranked cell of the
             grid
         """
-        from rag_assay.orchestration.cell_selection import named_cell, recommended_cell
+        from rag_assay.orchestration.cell_selection import cell_of
         from rag_assay.orchestration.question_service.opened_cell import open_cell
 
         where, study = _workspace.use(self.workspace), self._study
-        chosen = named_cell(study, cell) if cell else recommended_cell(study, where)
+        chosen = cell_of(study, cell, where)
         return _opened(where, lambda work: open_cell(study, chosen, work, study.budget, interactive=False))
 
     @property

@@ -24,6 +24,11 @@ def named_cell(study: Study, name: str) -> Cell:
     return cells.get(wanted) or short[wanted]
 
 
+def cell_of(study: Study, name: str | None, where: Home) -> Cell:
+    """Return the cell of a name; without one, the recommended one."""
+    return named_cell(study, name) if name else recommended_cell(study, where)
+
+
 def recommended_cell(study: Study, where: Home) -> Cell:
     """Return the cell that the verdict recommends; else the leader or best-ranked cell that can be opened."""
     from rag_assay.evals.reporting.stale_results import stored_result

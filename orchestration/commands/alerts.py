@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from rag_assay.orchestration.commands.study_arguments import home_to_look_at, study_of
 from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, StudyArgument, plainly
@@ -14,7 +14,7 @@ from rag_assay.warehouse.errors import InputError
 @plainly
 def alerts(
     study: StudyArgument,
-    test: Annotated[bool, typer.Option("--test", help="Send a test alert through each channel.")] = False,
+    test: Annotated[bool, Option("--test", help="Send a test alert through each channel.")] = False,
 ) -> int:
     """Show where a study's alerts go; --test sends a test alert."""
     from rag_assay.orchestration.alerts.delivery import channels_of, try_out

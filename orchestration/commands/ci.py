@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -42,12 +44,7 @@ TIMEOUT = 20.0  # seconds
 PAGE = 100  # comments that are read at once
 Level = Literal["error", "warning", "notice"]
 SUMMARY = "GITHUB_STEP_SUMMARY"
-_SECTIONS = (
-    "generators",
-    "retrievers",
-    "embedders",
-    "chunkings",
-)  # the first that a key names
+_SECTIONS = ("generators", "retrievers", "embedders", "chunkings")  # the first that a key names
 
 
 @dataclass
@@ -112,59 +109,38 @@ def _check_case(stage: str, key: str, check: Check) -> JUnitCase:
 
 
 def _stage_suite(stage: StageReport) -> Suite:
-    cases = []
-    for key in stage.names:
-        if key in stage.failed:
-            cases.append(JUnitCase(key, "error", stage.failed[key]))
-        elif key in stage.left_out:
-            cases.append(JUnitCase(key, "skipped", f"left out: {stage.left_out[key]}"))
-        else:
-            cases.append(JUnitCase(key))
-    return Suite(stage.stage, tuple(cases), stage.seconds)
+    cases = {key: JUnitCase(key) for key in stage.names}
+    for key in cases.keys() & stage.left_out.keys():
+        cases[key] = JUnitCase(key, "skipped", f"left out: {stage.left_out[key]}")
+    for key in cases.keys() & stage.failed.keys():
+        cases[key] = JUnitCase(key, "error", stage.failed[key])
+    return Suite(stage.stage, tuple(cases.values()), stage.seconds)
 
 
 def annotations_of(
     study: Study, report: RunReport, gates: Sequence[GateResult], home: Home
 ) -> list[WorkflowAnnotation]:
     """Return what failed, each reason once, at its line of the study file; weak checks are warnings."""
-    at = _Places(study)
-    found = [
-        WorkflowAnnotation(
-            "error", f"{stage.stage} failed", f"{_named(keys)}: {reason}", at.file, at(stage.stage, keys[0])
-        )
-        for stage in report.stages
-        for reason, keys in by_reason(stage.failed).items()
-    ]
+    file = _in_repository(study.path)
+    marked: MarkedYaml | None = None
+    with suppress(InputError):  # the file was changed meanwhile
+        marked = load(study.path)
+
+    def annotation(level: Level, title: str, message: str, stage: str, key: str) -> WorkflowAnnotation:
+        line = marked.line(_place(study, stage, key)) if marked else 0
+        return WorkflowAnnotation(level, title, message, file, line)
+
+    found = []
+    for one in report.stages:
+        for reason, keys in by_reason(one.failed).items():
+            others = f" and {several(len(keys) - 1, 'other')}" if len(keys) > 1 else ""
+            message = f"{keys[0]}{others}: {reason}"
+            found.append(annotation("error", f"{one.stage} failed", message, one.stage, keys[0]))
     for stage, key, check in _checks(report, home):
         if not check.passed:
-            level: Level = "error" if check.severe else "warning"
-            title = f"check {check.name} of {stage}"
-            found.append(
-                WorkflowAnnotation(level, title, f"{key}: {check.description}", at.file, at(stage, key))
-            )
-    failed = [one for one in gates if not one.passed]
-    return found + [
-        WorkflowAnnotation("error", "gate", one.sentence, at.file, at("gate", "")) for one in failed
-    ]
-
-
-def _named(keys: Sequence[str]) -> str:
-    return keys[0] if len(keys) == 1 else f"{keys[0]} and {several(len(keys) - 1, 'other')}"
-
-
-class _Places:
-    """The lines of a study file on which parts of it stand; 0 where the file was changed meanwhile."""
-
-    def __init__(self, study: Study) -> None:
-        self.study = study
-        self.file = _in_repository(study.path)
-        try:
-            self.marked: MarkedYaml | None = load(study.path)
-        except InputError:
-            self.marked = None
-
-    def __call__(self, stage: str, key: str) -> int:
-        return self.marked.line(_place(self.study, stage, key)) if self.marked else 0
+            title, message = f"check {check.name} of {stage}", f"{key}: {check.description}"
+            found.append(annotation("error" if check.severe else "warning", title, message, stage, key))
+    return found + [annotation("error", "gate", one.sentence, "gate", "") for one in gates if not one.passed]
 
 
 def _place(study: Study, stage: str, key: str) -> Place:
@@ -247,12 +223,10 @@ class PullRequest:
         try:
             opened = httpx.Client(base_url=self.api, headers=headers, timeout=TIMEOUT)
             with only_to(Destination(frozenset({origin(self.api)}))), guard_client(limit(opened)) as client:
-                known = _comment_of(client, f"{issue}/{self.number}/comments", mark)
-                if known is None:
-                    reply = client.post(f"{issue}/{self.number}/comments", json=body)
-                else:
-                    reply = client.patch(f"{issue}/comments/{known}", json=body)
-                reply.raise_for_status()
+                comments = f"{issue}/{self.number}/comments"
+                known = _comment_of(client, comments, mark)
+                method, url = ("POST", comments) if known is None else ("PATCH", f"{issue}/comments/{known}")
+                client.request(method, url, json=body).raise_for_status()
         except httpx.HTTPStatusError as error:
             code = error.response.status_code
             hint = "; the job needs `permissions: {pull-requests: write}`" if code in {401, 403, 404} else ""
@@ -262,8 +236,7 @@ class PullRequest:
 
 
 def _comment_of(client: httpx.Client, url: str, mark: str) -> int | None:
-    page = 1
-    while True:
+    for page in count(1):
         reply = client.get(url, params={"per_page": PAGE, "page": page})
         reply.raise_for_status()
         found: list[dict[str, Any]] = reply.json()
@@ -272,8 +245,8 @@ def _comment_of(client: httpx.Client, url: str, mark: str) -> int | None:
             if (one["body"] or "").startswith(mark) and author.get("type") == "Bot":
                 return int(one["id"])
         if len(found) < PAGE:
-            return None
-        page += 1
+            break
+    return None
 
 
 def _cut(text: str) -> str:
@@ -285,15 +258,11 @@ def _cut(text: str) -> str:
 def pull_request() -> PullRequest | None:
     """Return the pull request of this run of GitHub Actions; None: it has none."""
     names = ("GITHUB_REPOSITORY", "GITHUB_EVENT_PATH", "GITHUB_TOKEN")
-    values = [os.environ.get(name, "") for name in names]
-    if missing := [name for name, value in zip(names, values, strict=True) if not value]:
-        hint = (
-            "; give the step `env: {GITHUB_TOKEN: ${{ github.token }}}`"
-            if missing == ["GITHUB_TOKEN"]
-            else ""
-        )
-        raise InputError(f"--comment works in GitHub Actions, but {missing[0]} is not set{hint}")
-    repository, event, token = values
+    repository, event, token = values = [os.environ.get(name, "") for name in names]
+    if not all(values):
+        missing = names[values.index("")]
+        hint = "; give the step `env: {GITHUB_TOKEN: ${{ github.token }}}`" if missing == names[2] else ""
+        raise InputError(f"--comment works in GitHub Actions, but {missing} is not set{hint}")
     try:
         found = json.loads(Path(event).read_text(encoding="utf-8")).get("pull_request")
         number = int(found["number"]) if found else None

@@ -6,9 +6,10 @@ import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from rag_assay.orchestration.commands.study_arguments import home_of, home_to_look_at, prepare_home
-from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, example, plainly, say
+from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, CellOption, example, plainly, say
 from rag_assay.warehouse.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,23 +19,13 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Build corpora from folders or websites, and ask them in the terminal.")
 
-NameArgument = Annotated[
-    str, typer.Argument(metavar="NAME", help="A corpus, as `assay corpus list` names it.")
-]
-CellOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="CELL", help="chunking.embedder.retriever.generator; default: the recommended cell."
-    ),
-]
+NameArgument = Annotated[str, Argument(metavar="NAME", help="A corpus, as `assay corpus list` names it.")]
 ByOption = Annotated[
     str,
-    typer.Option(
-        "--by", metavar="document|rank", help="Order of the passages: as in their documents, or by rank."
-    ),
+    Option("--by", metavar="document|rank", help="Order of the passages: as in their documents, or by rank."),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print a JSON object for each question.")]
-ForgetOption = Annotated[bool, typer.Option("--forget", help="Do not store the conversation.")]
+JsonOption = Annotated[bool, Option("--json", help="Print a JSON object for each question.")]
+ForgetOption = Annotated[bool, Option("--forget", help="Do not store the conversation.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -52,26 +43,24 @@ def corpus(context: typer.Context) -> None:
 def build(
     target: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="FOLDER|URL|BEIR", help="A folder, a website's start page, or the name of a BEIR set."
         ),
     ],
     name: Annotated[
-        str | None, typer.Option("--name", help="Name of the corpus; default: that of the folder.")
+        str | None, Option("--name", help="Name of the corpus; default: that of the folder.")
     ] = None,
     embedder: Annotated[
-        str | None,
-        typer.Option(help="minilm, e5, mpnet, a folder, or owner/name@commit; default: by language."),
+        str | None, Option(help="minilm, e5, mpnet, a folder, or owner/name@commit; default: by language.")
     ] = None,
     words: Annotated[
-        bool, typer.Option("--words", help="Search by words only: no embedder, built in seconds.")
+        bool, Option("--words", help="Search by words only: no embedder, built in seconds.")
     ] = False,
     retriever: Annotated[
-        str | None,
-        typer.Option(help="Default retriever of the corpus: hybrid, bm25, dense, or another kind."),
+        str | None, Option(help="Default retriever of the corpus: hybrid, bm25, dense, or another kind.")
     ] = None,
     generator: Annotated[
-        str | None, typer.Option(help="extractive (no model), a LiteLLM model name, or local/NAME.")
+        str | None, Option(help="extractive (no model), a LiteLLM model name, or local/NAME.")
     ] = None,
 ) -> int:
     """Build or update a corpus, and select it."""
@@ -109,7 +98,7 @@ def build(
 
 @app.command("list", epilog=example("assay corpus list"))
 @plainly
-def list_corpora(as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list.")] = False) -> None:
+def list_corpora(as_json: Annotated[bool, Option("--json", help="Print a JSON list.")] = False) -> None:
     """List the corpora with their contents; the selected one is marked."""
     _listed(as_json=as_json)
 
@@ -118,8 +107,7 @@ def list_corpora(as_json: Annotated[bool, typer.Option("--json", help="Print a J
 @plainly
 def select(
     name: Annotated[
-        str | None,
-        typer.Argument(metavar="NAME", help="Name, or number in the list; default: ask."),
+        str | None, Argument(metavar="NAME", help="Name, or number in the list; default: ask.")
     ] = None,
 ) -> None:
     """Select the corpus that `query` asks."""
@@ -142,7 +130,7 @@ def select(
 def load(
     what: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="NAME|FOLDER|STUDY", help="A corpus, a folder of `assay export`, or a study that was run."
         ),
     ],
@@ -163,12 +151,9 @@ def load(
 @app.command(epilog=example('assay corpus query "What does a berth cost?"', "assay corpus query"))
 @plainly
 def query(
-    question: Annotated[
-        str | None, typer.Argument(metavar="QUESTION", help="Default: open a prompt.")
-    ] = None,
+    question: Annotated[str | None, Argument(metavar="QUESTION", help="Default: open a prompt.")] = None,
     name: Annotated[
-        str | None,
-        typer.Option("--corpus", metavar="NAME", help="Corpus to ask; default: the selected one."),
+        str | None, Option("--corpus", metavar="NAME", help="Corpus to ask; default: the selected one.")
     ] = None,
     cell: CellOption = None,
     by: ByOption = "document",
@@ -191,9 +176,7 @@ def query(
 
 @app.command(epilog=example("assay corpus rename docs handbook"))
 @plainly
-def rename(
-    name: NameArgument, new: Annotated[str, typer.Argument(metavar="NEW", help="Its new name.")]
-) -> None:
+def rename(name: NameArgument, new: Annotated[str, Argument(metavar="NEW", help="Its new name.")]) -> None:
     """Rename a corpus."""
 
     corpora = _corpora(home_to_look_at())
@@ -204,8 +187,7 @@ def rename(
 @app.command(epilog=example("assay corpus remove docs"))
 @plainly
 def remove(
-    name: NameArgument,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    name: NameArgument, yes: Annotated[bool, Option("--yes", help="Do not ask for confirmation.")] = False
 ) -> int:
     """Remove a corpus and what only it uses: index, chunks, pages, conversations."""
     from rag_assay.orchestration.corpora.facts import facts_of, sentence_of
@@ -267,9 +249,9 @@ def _prompt(
     keep: bool,
     question: str | None,
 ) -> int:
-    from rag_assay.orchestration.commands.corpus_prompt import CorpusPrompt, DisplayOptions
+    from rag_assay.orchestration.commands.corpus_prompt import CorpusPrompt
 
-    with CorpusPrompt(corpus, where, cell, DisplayOptions(by, as_json), keep=keep) as prompt:
+    with CorpusPrompt(corpus, where, cell, by, as_json=as_json, keep=keep) as prompt:
         if question is None:
             return prompt.run()
         return DONE if prompt.ask(question) else FAILED

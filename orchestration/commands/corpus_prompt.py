@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from shlex import quote
@@ -168,28 +167,17 @@ HELP = """\
 FURTHER = 5
 
 
-@dataclass
-class DisplayOptions:
-    """How answers are shown."""
-
-    by: By = By.document
-    as_json: bool = False
-
-
-class CorpusPrompt:
+class CorpusPrompt(Closeable):
     """A corpus that is open, and what is typed; keep: conversations and lines for later."""
 
     def __init__(
-        self, corpus: NamedCorpus, home: Home, cell: str | None, shown: DisplayOptions, *, keep: bool = True
+        self, corpus: NamedCorpus, home: Home, cell: str | None, by: By, *, as_json: bool, keep: bool
     ) -> None:
-        self.home, self.shown, self.keep = home, shown, keep
+        self.home, self.by, self.as_json, self.keep = home, by, as_json, keep
         self.open = self._opened(corpus, cell)
         self._seen = 0  # passages of the last question that were shown
 
-    def __enter__(self) -> CorpusPrompt:
-        return self
-
-    def __exit__(self, *_raised: object) -> None:
+    def close(self) -> None:
         self.open.close()
 
     def _opened(self, corpus: NamedCorpus, cell: str | None) -> OpenCorpus:
@@ -199,10 +187,10 @@ class CorpusPrompt:
         """Answer a question and show that; return whether there is an answer, be it that there is none."""
         turn = self.open.ask(question)
         self._seen = len(turn.passages)
-        if self.shown.as_json:
+        if self.as_json:
             print(turn_as_json(turn, self.open.corpus.name), flush=True)
         else:
-            show_turn(turn, self._words(), self.shown.by)
+            show_turn(turn, self._words(), self.by)
         return turn.status in {Status.OK, Status.REFUSED, Status.NO_CONTEXT, Status.TRUNCATED}
 
     def run(self) -> int:
@@ -231,9 +219,8 @@ class CorpusPrompt:
             name, _, rest = words[1:].partition(" ")
             self._do(name, rest.strip())
         except AssayError as error:
-            findings = error.findings if isinstance(error, InputError) else [str(error)]
-            for finding in findings:
-                say(f"error: {finding}")
+            findings = error.findings if isinstance(error, InputError) else [error]
+            say(*(f"error: {finding}" for finding in findings))
             return False
         except KeyboardInterrupt:
             if not typed or was_stopped(SIGTERM):
@@ -265,20 +252,20 @@ class CorpusPrompt:
         if not further:
             say("There are no further passages.")
         self._seen += len(further)
-        show_passages(further, self._words(), self.shown.by)
+        show_passages(further, self._words(), self.by)
 
     def _sources(self, _rest: str) -> None:
         turn = self.open.last
         if turn is None:
             raise InputError("nothing was asked yet")
-        show_passages(turn.passages, self._words(), self.shown.by, whole=True)
+        show_passages(turn.passages, self._words(), self.by, whole=True)
 
     def _by(self, rest: str) -> None:
         if rest not in list(By):
             raise InputError(f":by {rest or '?'}: say `:by document` or `:by rank`")
-        self.shown.by = By(rest)
+        self.by = By(rest)
         if self.open.last is not None:
-            show_passages(self.open.last.passages, self._words(), self.shown.by)
+            show_passages(self.open.last.passages, self._words(), self.by)
 
     def _cell(self, rest: str) -> None:
         if not rest:
@@ -302,8 +289,8 @@ class CorpusPrompt:
         say("A new conversation starts with the next question.")
 
     def _json(self, _rest: str) -> None:
-        self.shown.as_json = not self.shown.as_json
-        say("Answers are JSON now." if self.shown.as_json else "Answers are text now.")
+        self.as_json = not self.as_json
+        say("Answers are JSON now." if self.as_json else "Answers are text now.")
 
     def _go_to(self, corpus: NamedCorpus, cell: str | None) -> None:
         opened = self._opened(corpus, cell)

@@ -8,7 +8,7 @@ import time
 from contextlib import ExitStack
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from rag_assay.orchestration.commands.study_arguments import prepare_home
 from rag_assay.orchestration.terminal.cli_errors import plainly, say
@@ -23,10 +23,9 @@ SUPERSEDED = "ignore:Function `dev_command` is superseded:FutureWarning"
 
 @plainly
 def dev(
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the Dagster UI.")] = 3000,
+    port: Annotated[int, Option(min=1, max=65535, help="Port of the Dagster UI.")] = 3000,
     app_port: Annotated[
-        int | None,
-        typer.Option(min=1, max=65535, help="Port of the app. Default: the first free port from 8501."),
+        int | None, Option(min=1, max=65535, help="Port of the app. Default: the first free port from 8501.")
     ] = None,
 ) -> None:
     """Start the Dagster UI, with its daemon, and the app, until Ctrl-C."""

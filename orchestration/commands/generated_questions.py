@@ -56,9 +56,7 @@ def free_path(path: Path, *, force: bool) -> Path:
 
 
 def say_left_out(questions: GeneratedQuestions) -> None:
-    say("Left out:")
-    for line in questions.tally.lines() or ["nothing"]:
-        say(f"  {line}")
+    say("Left out:", *(f"  {line}" for line in questions.tally.lines() or ["nothing"]))
 
 
 def make_questions(

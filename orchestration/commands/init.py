@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
+from typer import Argument, Option
 
 from rag_assay.orchestration.commands.study_arguments import home_of, home_to_look_at, prepare_home
 from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, plainly, say
@@ -16,15 +16,13 @@ from rag_assay.warehouse.errors import InputError
 @plainly
 def init(
     target: Annotated[
-        str, typer.Argument(metavar="FOLDER|URL", help="A folder of documents, or a website's start page.")
+        str, Argument(metavar="FOLDER|URL", help="A folder of documents, or a website's start page.")
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The study file to write.")] = Path(
-        "study.yaml"
-    ),
-    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+    output: Annotated[Path, Option("--output", "-o", help="The study file to write.")] = Path("study.yaml"),
+    force: Annotated[bool, Option("--force", help="Replace existing files.")] = False,
     questions: Annotated[
         Literal["made", "template"],
-        typer.Option(help="Make questions from the documents, or write a template to fill in."),
+        Option(help="Make questions from the documents, or write a template to fill in."),
     ] = "made",
 ) -> int:
     """Write a study file for a folder or website, and questions made from its documents."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from rag_assay.orchestration.commands.study_arguments import prepare_home, study_as_written
 from rag_assay.orchestration.terminal.cli_errors import complete_study, plainly
@@ -14,15 +14,13 @@ from rag_assay.orchestration.terminal.cli_errors import complete_study, plainly
 def mcp(
     studies: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             metavar="[STUDY]...",
             help="Study files that agents may use beside the studies of the workspace.",
             autocompletion=complete_study,
         ),
     ] = None,
-    budget_usd: Annotated[
-        float, typer.Option(min=0, help="US dollars that all runs may cost together.")
-    ] = 0.0,
+    budget_usd: Annotated[float, Option(min=0, help="US dollars that all runs may cost together.")] = 0.0,
 ) -> None:
     """Serve MCP tools to a coding agent: plan, run, verdict, compare, question."""
     import anyio

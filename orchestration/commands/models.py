@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from typer import Argument
 
 from rag_assay.orchestration.commands.study_arguments import prepare_home
 from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, example, plainly, say
 
 app = typer.Typer(no_args_is_help=True, help="List, fetch and verify the weights of registered models.")
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="A name of `assay models list`.")]
+NameArgument = Annotated[str, Argument(metavar="NAME", help="A name of `assay models list`.")]
 
 
 @app.command("list", epilog=example("assay models list"))

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
+from typer import Argument, Option
 
 from rag_assay.orchestration.terminal.cli_errors import plainly
 
@@ -16,11 +16,9 @@ from rag_assay.orchestration.terminal.cli_errors import plainly
 def parts(
     kind: Annotated[
         str | None,
-        typer.Argument(metavar="KIND", help="Only components of this kind, such as retrievers or metrics."),
+        Argument(metavar="KIND", help="Only components of this kind, such as retrievers or metrics."),
     ] = None,
-    form: Annotated[
-        Literal["text", "json", "markdown"], typer.Option("--format", help="Output format.")
-    ] = "text",
+    form: Annotated[Literal["text", "json", "markdown"], Option("--format", help="Output format.")] = "text",
 ) -> None:
     """List the components that a study can use, with their parameters."""
     from rag_assay.evals.study.component_list import part_list
@@ -38,7 +36,7 @@ def parts(
 @plainly
 def schema(
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write. Default: standard output.")
+        Path | None, Option("--output", "-o", help="File to write. Default: standard output.")
     ] = None,
 ) -> None:
     """Write the JSON Schema of study files, by which editors complete and check them.

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer import Argument, Option
 
 from rag_assay.orchestration.commands.generated_questions import make_without_model
-from rag_assay.orchestration.commands.study_arguments import home_of, whole_study_of
+from rag_assay.orchestration.commands.study_arguments import build_context, home_of, whole_study_of
 from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, StudyArgument, example, plainly, say
-from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.errors import AssayError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,15 +25,14 @@ if TYPE_CHECKING:
     from rag_assay.warehouse.inference.chat_model import ChatModel
 
 app = typer.Typer(
-    no_args_is_help=True,
-    help="Make question sets from documents, chats or traces; review and export them.",
+    no_args_is_help=True, help="Make question sets from documents, chats or traces; review and export them."
 )
 REVIEW, QUESTIONS, ANSWERS = ".review.yaml", ".questions.yaml", ".answers.jsonl"
 Only = Literal["down", "up", "declined", "all"]
 ReviewFileOption = Annotated[
-    Path | None, typer.Option("--output", "--out", "-o", help="The review file to write.", dir_okay=False)
+    Path | None, Option("--output", "--out", "-o", help="The review file to write.", dir_okay=False)
 ]
-ForceOption = Annotated[bool, typer.Option("--force", help="Drop the reviews of an existing file.")]
+ForceOption = Annotated[bool, Option("--force", help="Drop the reviews of an existing file.")]
 _TYPES = "normal, yes_no, hypothetical, complex, multi_hop, unanswerable, follow_up"
 
 
@@ -48,45 +47,37 @@ _TYPES = "normal, yes_no, hypothetical, complex, multi_hop, unanswerable, follow
 def make(  # noqa: PLR0913, PLR0917 - the options of a command, all by name
     study: StudyArgument,
     model: Annotated[
-        str | None,
-        typer.Option(help="A LiteLLM model name or local/NAME; default: `questions_by` of the study."),
+        str | None, Option(help="A LiteLLM model name or local/NAME; default: `questions_by` of the study.")
     ] = None,
-    api_base: Annotated[str | None, typer.Option(help="URL of an OpenAI-compatible server.")] = None,
+    api_base: Annotated[str | None, Option(help="URL of an OpenAI-compatible server.")] = None,
     n: Annotated[
         int | None,
-        typer.Option(
-            "--n",
-            min=1,
-            max=10_000,
-            help="Questions to make; default: 100 without a model, 50 with one.",
+        Option(
+            "--n", min=1, max=10_000, help="Questions to make; default: 100 without a model, 50 with one."
         ),
     ] = None,
     kinds: Annotated[
         str | None,
-        typer.Option(help="Without a model: make them from titles, headings, definitions, dates, links."),
+        Option(help="Without a model: make them from titles, headings, definitions, dates, links."),
     ] = None,
     types: Annotated[
-        str | None, typer.Option(help=f"With a model: their types, separated by commas; default: {_TYPES}.")
+        str | None, Option(help=f"With a model: their types, separated by commas; default: {_TYPES}.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 7,
-    temperature: Annotated[float | None, typer.Option(help="Default: 0.")] = None,
-    at_once: Annotated[int | None, typer.Option(help="Concurrent calls, at most.")] = None,
-    budget_usd: Annotated[
-        float | None, typer.Option(min=0, help="Stop calling once this much was spent.")
-    ] = None,
-    name: Annotated[str | None, typer.Option(help="Name of the question set; default: STUDY-made.")] = None,
+    seed: Annotated[int, Option(min=0, help="Random seed.")] = 7,
+    temperature: Annotated[float | None, Option(help="Default: 0.")] = None,
+    at_once: Annotated[int | None, Option(help="Concurrent calls, at most.")] = None,
+    budget_usd: Annotated[float | None, Option(min=0, help="Stop calling once this much was spent.")] = None,
+    name: Annotated[str | None, Option(help="Name of the question set; default: STUDY-made.")] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--output",
             "-o",
             help="The question file (with a model: the review file) to write.",
             dir_okay=False,
         ),
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace existing files, with their reviews.")
-    ] = False,
+    force: Annotated[bool, Option("--force", help="Replace existing files, with their reviews.")] = False,
 ) -> int:
     """Make questions about a study's documents, without a model or with one; review those of a model."""
     found = whole_study_of(study)
@@ -106,19 +97,22 @@ def make(  # noqa: PLR0913, PLR0917 - the options of a command, all by name
 
 
 def _by_model(found: Study, order: Order, target: ReviewTarget) -> int:
-    from rag_assay.assets.engine.stage import BuildContext
     from rag_assay.evals.question_generation.llm.study_questions import make_for_study
     from rag_assay.evals.question_generation.review import HEADING
+    from rag_assay.orchestration.driver import Driver
     from rag_assay.orchestration.progress import Bars
 
-    where = home_of(found)
     with Bars() as bars:
-        _bring_documents(found, bars)
-        with closing(BuildContext(where, progress=bars.tell)) as work:
+        report = Driver(found, home_of(found), bars.tell, bars).run(("pages", "documents"))
+        if not report.ok:
+            raise AssayError(
+                "not all sources could be read, so no questions were made; "
+                f"`assay run {found.study} --recrawl SOURCE` tries again"
+            )
+        with build_context(found, bars.tell) as work:
             made = make_for_study(found, order, target.set_name, target.study, work)
     target.write(made.file, HEADING)
-    for sentence in _sentences(made, order, target.path):
-        say(sentence)
+    say(*_sentences(made, order, target))
     return DONE if made.kept and not made.unfinished else FAILED
 
 
@@ -178,6 +172,7 @@ class ReviewTarget:
         # The file names its study by its path seen from there, or by its name.
         seen = Path(os.path.relpath(study.path.resolve(), self.path.resolve().parent)).as_posix()
         self.study = seen if Path(given).exists() else study.study
+        self.next_step = f"Now read them and set each `review`; then: assay questions review {self.path}"
 
     def write(self, file: ReviewFile, heading: str) -> None:
         from rag_assay.evals.question_generation.review import with_earlier_reviews, write_review
@@ -186,19 +181,7 @@ class ReviewTarget:
         print(self.path)
 
 
-def _bring_documents(study: Study, bars: Any) -> None:
-    from rag_assay.orchestration.driver import Driver
-    from rag_assay.warehouse.errors import AssayError
-
-    report = Driver(study, home_of(study), bars.tell, bars).run(("pages", "documents"))
-    if not report.ok:
-        raise AssayError(
-            "not all sources could be read, so no questions were made; "
-            f"`assay run {study.study} --recrawl SOURCE` tries again"
-        )
-
-
-def _sentences(made: GenerationSummary, order: Order, path: Path) -> Iterator[str]:
+def _sentences(made: GenerationSummary, order: Order, target: ReviewTarget) -> Iterator[str]:
     kept = made.kept.total()
     if made.tried < order.n:
         yield f"The documents have passages for {made.tried} questions of these types, not for {order.n}."
@@ -215,26 +198,25 @@ def _sentences(made: GenerationSummary, order: Order, path: Path) -> Iterator[st
     if made.usd:
         yield f"Spent: {made.usd:.4f} USD."
     if kept:
-        yield f"Now read them and set each `review`; then: assay questions review {path}"
+        yield target.next_step
 
 
 @app.command("review", epilog=example("assay questions review demo-made.review.yaml"))
 @plainly
 def review(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A review file.", dir_okay=False)],
+    file: Annotated[Path, Argument(metavar="FILE", help="A review file.", dir_okay=False)],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The question file to write.", dir_okay=False)
+        Path | None, Option("--output", "-o", help="The question file to write.", dir_okay=False)
     ] = None,
     accept_open: Annotated[
-        bool, typer.Option("--accept-open", help="Accept questions that were not reviewed, too.")
+        bool, Option("--accept-open", help="Accept questions that were not reviewed, too.")
     ] = False,
     study: Annotated[
-        str | None, typer.Option(help="Study of the questions; default: the one that the file names.")
+        str | None, Option(help="Study of the questions; default: the one that the file names.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    force: Annotated[bool, Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Write the accepted and edited questions of a review file as a question file."""
-    from rag_assay.assets.engine.stage import BuildContext
     from rag_assay.evals.question_generation.chat_review import texts_in
     from rag_assay.evals.question_generation.review import read_review, study_of_review
     from rag_assay.evals.question_sets.question_files import write_yaml
@@ -242,18 +224,14 @@ def review(
     path = output or file.with_name(file.name.removesuffix(".yaml").removesuffix(".review") + QUESTIONS)
     if path.exists() and not force:
         raise InputError(f"{path} exists already; write another file with -o, or use --force")
-    found = whole_study_of(study or _beside(file, study_of_review(file)))
-    with closing(BuildContext(home_of(found))) as work:
+    named = study_of_review(file)
+    beside = file.parent / named
+    found = whole_study_of(study or str(beside if beside.is_file() else named))
+    with build_context(found) as work:
         read = read_review(file, texts_in(found, work), accept_open=accept_open)
     write_yaml(read.rows, path)
     print(path)
-    for sentence in _counts(read, accept_open=accept_open):
-        say(sentence)
-
-
-def _beside(file: Path, named: str) -> str:
-    path = file.parent / named
-    return str(path) if path.is_file() else named
+    say(*_counts(read, accept_open=accept_open))
 
 
 def _counts(read: Review, *, accept_open: bool) -> Iterator[str]:
@@ -272,9 +250,9 @@ def _counts(read: Review, *, accept_open: bool) -> Iterator[str]:
 def from_chat(
     study: StudyArgument,
     only: Annotated[
-        Only, typer.Option(help="Only questions with a thumb down, a thumb up, or that every cell declined.")
+        Only, Option(help="Only questions with a thumb down, a thumb up, or that every cell declined.")
     ] = "all",
-    name: Annotated[str | None, typer.Option(help="Name of the question set; default: STUDY-asked.")] = None,
+    name: Annotated[str | None, Option(help="Name of the question set; default: STUDY-asked.")] = None,
     output: ReviewFileOption = None,
     force: ForceOption = False,
 ) -> None:
@@ -303,15 +281,15 @@ def from_traces(
     study: StudyArgument,
     files: Annotated[
         list[Path],
-        typer.Argument(
+        Argument(
             metavar="FILE...",
             help="OpenInference traces: OTLP as JSON or JSON lines, Phoenix as Parquet or JSON lines.",
         ),
     ],
     only: Annotated[
-        Only, typer.Option(help="Only questions with a thumb down, a thumb up, or that were declined.")
+        Only, Option(help="Only questions with a thumb down, a thumb up, or that were declined.")
     ] = "all",
-    name: Annotated[str | None, typer.Option(help="Name of the question set; default: STUDY-traced.")] = None,
+    name: Annotated[str | None, Option(help="Name of the question set; default: STUDY-traced.")] = None,
     output: ReviewFileOption = None,
     force: ForceOption = False,
 ) -> None:
@@ -342,18 +320,17 @@ def from_traces(
 def _write_asked(
     study: Study, asked: Sequence[ConversationQuestion], target: ReviewTarget, heading: str
 ) -> None:
-    from rag_assay.assets.engine.stage import BuildContext
     from rag_assay.evals.question_generation.chat_review import review_of
 
-    with closing(BuildContext(home_of(study))) as work:
+    with build_context(study) as work:
         file = review_of(study, asked, target.set_name, target.study, work)
     if not file.questions and not target.keeps:
         raise InputError(f"the study asks all of the {len(asked)} questions already")
     target.write(file, heading)
     times = sum(one.asked.times for one in file.questions if one.asked)
     proposed = sum(bool(one.evidence) for one in file.questions)
-    say(f"{len(file.questions)} questions, asked {times} times; {proposed} have evidence proposed.")
-    say(f"Now read them and set each `review`; then: assay questions review {target.path}")
+    told = f"{len(file.questions)} questions, asked {times} times; {proposed} have evidence proposed."
+    say(told, target.next_step)
 
 
 @app.command("evidence", epilog=example("assay questions evidence study.yaml --set exam"))
@@ -361,24 +338,23 @@ def _write_asked(
 def evidence(
     study: StudyArgument,
     set_name: Annotated[
-        str | None, typer.Option("--set", help="Question set; default: the only one with ground truths.")
+        str | None, Option("--set", help="Question set; default: the only one with ground truths.")
     ] = None,
     output: ReviewFileOption = None,
     force: ForceOption = False,
 ) -> None:
     """Write the evidence found for ground truths as a review file, with the nearest places of the others."""
-    from rag_assay.assets.engine.stage import BuildContext
     from rag_assay.evals.question_generation.evidence_review import HEADING, evidence_review
 
     found = whole_study_of(study)
     target = ReviewTarget(found, study, f"{found.study}-evidence", output, force=force)
-    with closing(BuildContext(home_of(found))) as work:
+    with build_context(found) as work:
         file = evidence_review(found, set_name, target.study, work)
     target.write(file, HEADING)
     n_open = sum(one.review == "open" for one in file.questions)
     proposed = sum(one.review == "open" and bool(one.evidence) for one in file.questions)
-    say(f"{len(file.questions)} questions; {n_open} are open, {proposed} of them with the nearest place.")
-    say(f"Now read them and set each `review`; then: assay questions review {target.path}")
+    told = f"{len(file.questions)} questions; {n_open} are open, {proposed} of them with the nearest place."
+    say(told, target.next_step)
 
 
 @app.command("export", epilog=example("assay questions export demo --format ragas"))
@@ -386,23 +362,19 @@ def evidence(
 def export(
     study: StudyArgument,
     form: Annotated[
-        Literal["ragas", "beir", "squad"],
-        typer.Option("--format", help="Format of the tool that reads them."),
+        Literal["ragas", "beir", "squad"], Option("--format", help="Format of the tool that reads them.")
     ],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Folder to write to.", file_okay=False)
+        Path | None, Option("--output", "-o", help="Folder to write to.", file_okay=False)
     ] = None,
 ) -> None:
     """Export the questions of a study, with their evidence, for another tool."""
-    from rag_assay.assets.engine.stage import BuildContext
     from rag_assay.evals.reporting.exports import export_questions
 
     found = whole_study_of(study)
-    where = home_of(found)
-    with closing(BuildContext(where)) as work:
-        written = export_questions(found, form, output or where.reports / f"{found.study}-{form}", work)
+    with build_context(found) as work:
+        folder = output or work.home.reports / f"{found.study}-{form}"
+        written = export_questions(found, form, folder, work)
     for path in written.paths:
         print(path)
-    say(", ".join(f"{count:,} {what}" for what, count in written.counts.items()) + ".")
-    for note in written.notes:
-        say(note)
+    say(", ".join(f"{count:,} {what}" for what, count in written.counts.items()) + ".", *written.notes)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from rag_assay.orchestration.commands.study_arguments import (
     home_of,
@@ -41,27 +42,23 @@ def export_queue(
     study: StudyArgument,
     file: Annotated[
         Path,
-        typer.Argument(
+        Argument(
             metavar="FILE",
             help="File to write: a spreadsheet (.xlsx, .csv), or tasks for Label Studio (.json).",
             dir_okay=False,
         ),
     ],
     annotator: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Who fills it in; optional for Label Studio."),
+        str | None, Option(metavar="NAME", help="Who fills it in; optional for Label Studio.")
     ] = None,
     among: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Share the items among these annotators; repeatable."),
+        list[str] | None, Option(metavar="NAME", help="Share the items among these annotators; repeatable.")
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Write Label Studio's labeling configuration here.", dir_okay=False
-        ),
+        Option(metavar="FILE", help="Write Label Studio's labeling configuration here.", dir_okay=False),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+    force: Annotated[bool, Option("--force", help="Replace existing files.")] = False,
 ) -> int:
     """Export the annotation queue as a spreadsheet, or as tasks for Label Studio."""
     import rag_assay.evals.human.spreadsheets.export as sheets
@@ -83,23 +80,20 @@ def export_queue(
     scored = f"; {written.scored:,} rows have scores already" if written.scored else ""
     say(f"{written.items:,} items of the study {found.study}{repeats}{scored}.")
     say(f"After filling it in: assay ratings import {file}")
-    for path in (file, config):
-        if path:
-            print(path)
+    print(*filter(None, (file, config)), sep="\n")
     return DONE
 
 
 def _check(file: Path, config: Path | None, who: str | None, among: list[str], *, force: bool) -> None:
-    findings = []
-    if config and file.suffix.lower() != ".json":
-        findings.append("--config is for Label Studio tasks; the file name must end in .json")
-    if among and (who is None or who not in among):
-        findings.append("--among must list all annotators, including --annotator")
-    there = [path for path in (file, config) if path and path.exists() and not force]
-    findings += [
+    findings = [
         f"{path}: the file exists and may contain ratings; choose another name, or use --force"
-        for path in there
+        for path in (file, config)
+        if path and path.exists() and not force
     ]
+    if among and (who is None or who not in among):
+        findings.insert(0, "--among must list all annotators, including --annotator")
+    if config and file.suffix.lower() != ".json":
+        findings.insert(0, "--config is for Label Studio tasks; the file name must end in .json")
     if findings:
         raise InputError(*findings)
 
@@ -111,27 +105,23 @@ def _check(file: Path, config: Path | None, who: str | None, among: list[str], *
 def import_scores(
     file: Annotated[
         Path,
-        typer.Argument(
+        Argument(
             metavar="FILE",
             help="A spreadsheet (XLSX, CSV, TSV, JSON lines), or an annotation queue that was filled in.",
         ),
     ],
     mapping: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help=f"Meaning of its columns; default: FILE{SUFFIX}.", dir_okay=False),
+        Option(metavar="FILE", help=f"Meaning of its columns; default: FILE{SUFFIX}.", dir_okay=False),
     ] = None,
     guess: Annotated[
-        bool,
-        typer.Option("--guess", help="Write a mapping to start from, and import nothing."),
+        bool, Option("--guess", help="Write a mapping to start from, and import nothing.")
     ] = False,
     partial: Annotated[
-        bool, typer.Option("--partial", help="Import the valid rows even if others are invalid.")
+        bool, Option("--partial", help="Import the valid rows even if others are invalid.")
     ] = False,
-    run: Annotated[
-        bool,
-        typer.Option(help="Run the study afterwards, unless that calls a judge."),
-    ] = True,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing mapping file.")] = False,
+    run: Annotated[bool, Option(help="Run the study afterwards, unless that calls a judge.")] = True,
+    force: Annotated[bool, Option("--force", help="Replace an existing mapping file.")] = False,
 ) -> int:
     """Import ratings from a spreadsheet, as a new study or into one."""
     from rag_assay.evals.human.spreadsheets.upload import is_ours
@@ -161,8 +151,7 @@ def _guess(file: Path, path: Path, *, force: bool) -> int:
     found = guess(file)
     replace_text(path, write_mapping(found, file))
     print(path)
-    for sentence in reasons(found):
-        say(sentence)
+    say(*reasons(found))
     named = "" if path.name == file.name + SUFFIX else f" --mapping {path}"
     say(f"Check it, fill in what is missing, then: assay ratings import {file}{named}")
     return DONE
@@ -181,8 +170,7 @@ def _import(file: Path, path: Path, *, partial: bool, run: bool) -> int:
         found = import_sheet(file, path, mapping, where, partial=partial)
     else:
         found = match_sheet(file, path, mapping, study, where, partial=partial)
-    for sentence in _sentences(found):
-        say(sentence)
+    say(*_sentences(found))
     print(found.study_file)
     return _bring_up_to_date(found.study_file) if run else DONE
 
@@ -247,19 +235,16 @@ def _bring_back(file: Path, *, partial: bool) -> int:
 
     where = prepare_home()
     found = read(file, where, datetime.now(UTC))
-    for note in _some(found.notes):
-        say(f"note: {note}")
+    say(*(f"note: {note}" for note in _some(found.notes)))
     if found.rejects and not partial:
         rows = f"{len(found.rejects):,} reasons why rows are invalid"
         raise InputError(
             *_some(found.rejects), f"{file}: {rows}; nothing was imported (--partial imports the valid rows)"
         )
-    for reject in _some(found.rejects):
-        say(f"not taken: {reject}")
+    say(*(f"not taken: {reject}" for reject in _some(found.rejects)))
     found.rejects.clear()
     keep(found, where)
-    for sentence in _returned_sentences(found):
-        say(sentence)
+    say(*_returned_sentences(found))
     return DONE
 
 
@@ -286,7 +271,7 @@ def _returned_sentences(found: Returned) -> Iterator[str]:
 def export_scores(
     study: StudyArgument,
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="File to write (.xlsx, .csv, .json).", dir_okay=False)
+        Path, Argument(metavar="FILE", help="File to write (.xlsx, .csv, .json).", dir_okay=False)
     ],
 ) -> int:
     """Export the human ratings of a study: who gave which value to which answer, and when."""

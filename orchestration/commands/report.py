@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
+from typer import Option
 
 from rag_assay.orchestration.commands.study_arguments import files_of, prepare_home, study_of
 from rag_assay.orchestration.terminal.cli_errors import StudyArgument, plainly, say
@@ -25,7 +25,7 @@ FEW = 10  # questions that are named
 def verdict(
     study: StudyArgument,
     format: Annotated[  # noqa: A002 -- the option's name
-        Literal["text", "json"], typer.Option("--format", help="Output format; json has all figures.")
+        Literal["text", "json"], Option("--format", help="Output format; json has all figures.")
     ] = "text",
 ) -> None:
     """Print which pipeline to use, how sure that is, and what the data cannot tell."""
@@ -47,7 +47,7 @@ def report(
     study: StudyArgument,
     format: Annotated[  # noqa: A002 -- the option's name
         Literal["html", "json", "markdown", "csv", "parquet", "trec", "tables"],
-        typer.Option(
+        Option(
             "--format",
             help="markdown: the first section; json, csv, parquet: leaderboard rows; tables: all rows as "
             "Parquet; trec: run files.",
@@ -55,16 +55,16 @@ def report(
     ] = "html",
     output: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--output",
             "-o",
             help="File (trec, tables: folder) to write to; default of json, markdown, csv: standard output.",
         ),
     ] = None,
-    open_browser: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
+    open_browser: Annotated[bool, Option("--open", help="Open the report in the browser.")] = False,
     mlflow: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="URI",
             help="Write runs, metrics and the report to MLflow instead: http://HOST:5000, sqlite:///FILE.",
         ),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-import typer
+from typer import Argument, Option
 
 from rag_assay.orchestration.commands.study_arguments import home_of, prepare_home, study_of
 from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, plainly, say
@@ -26,45 +26,40 @@ TOKEN = "ASSAY_SERVE_TOKEN"  # noqa: S105 -- the name of the variable
 @plainly
 def serve(  # noqa: PLR0913, PLR0917 - the options of a command
     what: Annotated[
-        str,
-        typer.Argument(metavar="FOLDER|STUDY", help="A folder of `assay export`, or a study that was run."),
+        str, Argument(metavar="FOLDER|STUDY", help="A folder of `assay export`, or a study that was run.")
     ],
     cell: Annotated[
-        str | None, typer.Argument(metavar="CELL", help="Cell of a study; default: the recommended one.")
+        str | None, Argument(metavar="CELL", help="Cell of a study; default: the recommended one.")
     ] = None,
     host: Annotated[
-        str, typer.Option(help=f"Address to listen on; other than loopback, {TOKEN} is needed.")
+        str, Option(help=f"Address to listen on; other than loopback, {TOKEN} is needed.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any free one.")] = 8600,
+    port: Annotated[int, Option(min=0, max=65535, help="Port; 0: any free one.")] = 8600,
     check: Annotated[
         int | None,
-        typer.Option(
+        Option(
             min=1,
             metavar="N",
             help="Ask N questions of the study, compare the answers with the measured ones, and stop.",
         ),
     ] = None,
-    budget_usd: Annotated[
-        float, typer.Option(min=0, help="US dollars that calls of paid models may cost.")
-    ] = 1.0,
-    max_concurrent: Annotated[int, typer.Option(min=1, max=256, help="Requests answered at a time.")] = 16,
+    budget_usd: Annotated[float, Option(min=0, help="US dollars that calls of paid models may cost.")] = 1.0,
+    max_concurrent: Annotated[int, Option(min=1, max=256, help="Requests answered at a time.")] = 16,
     max_queued: Annotated[
-        int, typer.Option(min=0, help="Requests that may wait; further ones get status 429.")
+        int, Option(min=0, help="Requests that may wait; further ones get status 429.")
     ] = 64,
-    per_minute: Annotated[
-        int | None, typer.Option(min=1, help="Requests per minute; default: no limit.")
-    ] = None,
-    timeout: Annotated[float, typer.Option(min=1, max=3600, help="Seconds that an answer may take.")] = 120.0,
-    max_body: Annotated[int, typer.Option(min=1000, help="Bytes of a request, at most.")] = 1_000_000,
-    max_question: Annotated[int, typer.Option(min=10, help="Characters of a question, at most.")] = 8_000,
+    per_minute: Annotated[int | None, Option(min=1, help="Requests per minute; default: no limit.")] = None,
+    timeout: Annotated[float, Option(min=1, max=3600, help="Seconds that an answer may take.")] = 120.0,
+    max_body: Annotated[int, Option(min=1000, help="Bytes of a request, at most.")] = 1_000_000,
+    max_question: Annotated[int, Option(min=10, help="Characters of a question, at most.")] = 8_000,
     origin: Annotated[
-        list[str] | None, typer.Option(help="Web origin whose scripts may call the server; repeatable.")
+        list[str] | None, Option(help="Web origin whose scripts may call the server; repeatable.")
     ] = None,
     trust: Annotated[
-        list[str] | None, typer.Option(help="Model server that an export may call; repeatable.")
+        list[str] | None, Option(help="Model server that an export may call; repeatable.")
     ] = None,
     anyway: Annotated[
-        bool, typer.Option("--anyway", help="Serve an export although code or weights differ here.")
+        bool, Option("--anyway", help="Serve an export although code or weights differ here.")
     ] = False,
 ) -> int:
     """Serve a cell over HTTP until Ctrl-C: OpenAI-compatible chat, retrieval, MCP."""
@@ -100,10 +95,9 @@ def _serve(
     place = bind_port(rules.host, port)
     work = BuildContext(prepare_home() if Path(what).is_dir() else home_of(study_of(what)))
     try:
-        opened = _open(what, cell, work, terms, check)
-        with opened:
-            for one in (*opened.differences, *(f"other library: {one}" for one in opened.libraries)):
-                say(f"note: {one}")
+        with _open(what, cell, work, terms, check) as opened:
+            say(*(f"note: {one}" for one in opened.differences))
+            say(*(f"note: other library: {one}" for one in opened.libraries))
             if check is not None:
                 return _checked(opened, place, check, limits, rules)
             place.listen()
@@ -120,7 +114,7 @@ def _open(
     what: str, cell: str | None, work: BuildContext, terms: ServingTerms, checked: int | None
 ) -> OpenedCell:
     from rag_assay.evals.export.revisions import measured
-    from rag_assay.orchestration.cell_selection import named_cell, recommended_cell
+    from rag_assay.orchestration.cell_selection import cell_of
     from rag_assay.orchestration.question_service.opened_cell import open_cell, open_folder
 
     if Path(what).is_dir():
@@ -128,7 +122,7 @@ def _open(
             raise InputError(f"{what} is a folder, which holds one cell; name no other")
         return open_folder(Path(what), work, terms.usd, terms.trusted, anyway=terms.anyway, interactive=False)
     study = study_of(what)
-    chosen = named_cell(study, cell) if cell else recommended_cell(study, work.home)
+    chosen = cell_of(study, cell, work.home)
     opened = open_cell(study, chosen, work, terms.usd, interactive=False)
     return replace(opened, expected=measured(study, chosen, work, checked)) if checked else opened
 
@@ -147,10 +141,7 @@ def _token(host: str) -> str | None:
 
 def _tell(opened: OpenedCell, place: ListenAddress, token: str | None, usd: float) -> None:
     say(f"{opened.key} at {place.url}: /v1/chat/completions, /v1/models, /retrieve, /mcp, /health")
-    say(
-        f"{opened.source}, {opened.digest[:20]}; "
-        + ("clients need a token" if token else "clients need no token")
-    )
+    say(f"{opened.source}, {opened.digest[:20]}; clients need {'a' if token else 'no'} token")
     generator = opened.pipeline.generator
     if generator is not None and generator.chat and not generator.chat.is_local:
         say(f"calls of {generator.chat.model} may cost {usd:g} USD (--budget-usd); repeated ones nothing")
@@ -168,8 +159,7 @@ def _checked(
         raise InputError("the export contains no questions; export again with --questions N")
     with serve_in_thread(opened, place, limits, rules, lambda _line: None):
         found = check(place.url, opened.key, expected, rules.token)
-    for question, differs in found.unlike.items():
-        say(f"{question}: {differs}")
+    say(*(f"{question}: {differs}" for question, differs in found.unlike.items()))
     print(
         f"{found.same} of {found.asked} questions were answered as they were measured "
         f"(p50 {found.quantile(0.5):.0f} ms, p95 {found.quantile(0.95):.0f} ms)"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
+from typer import Argument, Option
 
 from rag_assay.orchestration.commands.study_arguments import files_of, files_of_broken, home_to_look_at
 from rag_assay.orchestration.terminal.cli_errors import StudyArgument, complete_study, plainly, say
@@ -21,9 +22,7 @@ from rag_assay.warehouse.paths import Home
 if TYPE_CHECKING:
     from rag_assay.evals.reporting.sections import TitledPage
 
-Output = Annotated[
-    Path | None, typer.Option("--output", "-o", help="Write to this file instead of the terminal.")
-]
+Output = Annotated[Path | None, Option("--output", "-o", help="Write to this file instead of the terminal.")]
 
 
 @plainly
@@ -50,7 +49,7 @@ def check(study: StudyArgument) -> None:
 def list_studies(
     study: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             metavar="STUDY",
             help="List the results that this study had; default: list all studies.",
             autocompletion=complete_study,
@@ -58,7 +57,7 @@ def list_studies(
     ] = None,
     format: Annotated[  # noqa: A002 -- the option's name
         Literal["table", "json", "csv", "markdown", "html"],
-        typer.Option("--format", help="Of a study's results; html writes a page with a chart."),
+        Option("--format", help="Of a study's results; html writes a page with a chart."),
     ] = "table",
     output: Output = None,
 ) -> None:
@@ -85,8 +84,7 @@ def list_studies(
 
 @plainly
 def show(
-    study: StudyArgument,
-    question: Annotated[str, typer.Argument(metavar="QUESTION", help="The id of a question.")],
+    study: StudyArgument, question: Annotated[str, Argument(metavar="QUESTION", help="The id of a question.")]
 ) -> None:
     """Show one question: its evidence, the passages found, the answers and scores."""
     from rag_assay.evals.reporting.question_rows import question_rows
@@ -103,16 +101,16 @@ def show(
 def diff(
     before: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="BEFORE", help="A study, or one of its results: demo@1 (one back), demo@2026-11-01."
         ),
     ],
-    after: Annotated[str, typer.Argument(metavar="AFTER", help="The result to compare it with.")],
+    after: Annotated[str, Argument(metavar="AFTER", help="The result to compare it with.")],
     format: Annotated[  # noqa: A002 -- the option's name
         Literal["table", "json", "markdown", "html"],
-        typer.Option("--format", help="Output format; html writes a page beside the reports."),
+        Option("--format", help="Output format; html writes a page beside the reports."),
     ] = "table",
-    rows: Annotated[int, typer.Option("--rows", min=1, help="Rows of each table on the terminal.")] = 20,
+    rows: Annotated[int, Option("--rows", min=1, help="Rows of each table on the terminal.")] = 20,
     output: Output = None,
 ) -> None:
     """Show what differs between two results: documents, answers, cells and recipes."""
@@ -137,17 +135,12 @@ def diff(
 @plainly
 def documents(
     name: Annotated[
-        str,
-        typer.Argument(
-            metavar="STUDY|CORPUS",
-            help="A study or a corpus.",
-            autocompletion=complete_study,
-        ),
+        str, Argument(metavar="STUDY|CORPUS", help="A study or a corpus.", autocompletion=complete_study)
     ],
     format: Annotated[  # noqa: A002 -- the option's name
-        Literal["table", "json"], typer.Option("--format", help="Output format.")
+        Literal["table", "json"], Option("--format", help="Output format.")
     ] = "table",
-    lost: Annotated[bool, typer.Option("--lost", help="Only documents that lost something.")] = False,
+    lost: Annotated[bool, Option("--lost", help="Only documents that lost something.")] = False,
 ) -> None:
     """Show what each page holds, and how much of it the document keeps.
 
@@ -159,7 +152,7 @@ def documents(
     where = home_to_look_at()
     rows = [row for row in document_rows(name, where) if not lost or row.has_losses]
     if format == "json":
-        print(json.dumps([row.as_dict() for row in rows], indent=1, ensure_ascii=False))
+        print(json.dumps([asdict(row) for row in rows], indent=1, ensure_ascii=False))
         return
     if not rows:
         say("No document lost anything." if lost else "There is no document.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.paths import Home, home
 
 if TYPE_CHECKING:
+    from rag_assay.assets.engine.stage import BuildContext, Progress
     from rag_assay.evals.reporting.data import ReportData
     from rag_assay.evals.study.study import Study
     from rag_assay.orchestration.run_report import RunReport
@@ -93,6 +94,15 @@ def home_of(study: Study) -> Home:
     where = prepare_home()
     refuse_taken(study, where)
     return where
+
+
+@contextmanager
+def build_context(study: Study, progress: Progress | None = None) -> Iterator[BuildContext]:
+    """Open the context of a study's builds in its home; see `home_of`."""
+    from rag_assay.assets.engine.stage import BuildContext
+
+    with closing(BuildContext(home_of(study), progress or (lambda _label, _done, _of: None))) as work:
+        yield work
 
 
 def study_of(name: str) -> Study:

@@ -6,8 +6,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import Any
 
 from rag_assay.assets.embedding.blocks import blocks, texts_of
 from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
@@ -27,6 +26,7 @@ from rag_assay.orchestration.run_report import RunReport
 from rag_assay.orchestration.templates.trials import MANY, TrialFiles
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.cancellation import CancelledError
+from rag_assay.warehouse.closing import Closeable
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.paths import Home
 
@@ -42,20 +42,12 @@ def parts_of(study: Study) -> Iterator[Study]:
     not depend on the embedder. Then one chunking after the other, with every retriever.
     """
     metrics = tuple(name for name in study.metrics if isinstance(study.metric(name), RetrievalMetric))
-    rankings = study.model_copy(
-        update={
-            "generators": {},
-            "systems": {},
-            "judges": {},
-            "restrict": {},
-            "metrics": metrics or study.metrics,
-        }
-    )
+    without: dict[str, Any] = {name: {} for name in ("generators", "systems", "judges", "restrict")}
+    rankings = study.model_copy(update={**without, "metrics": metrics or study.metrics})
     lexical = {name: one for name, one in study.retrievers.items() if not one.needs_vector}
     if lexical and metrics:
-        yield rankings.model_copy(
-            update={"retrievers": lexical, "embedders": {BY_WORDS: Hashing.model_validate({})}}
-        )
+        hashing = {BY_WORDS: Hashing.model_validate({})}
+        yield rankings.model_copy(update={"retrievers": lexical, "embedders": hashing})
     for name, chunking in study.chunkings.items():
         yield rankings.model_copy(update={"chunkings": {name: chunking}})
 
@@ -130,7 +122,7 @@ class TrialRun:
         return sum(int(artifact.meta.get("words", 0)) for artifact in found if artifact)
 
 
-class EmbeddingAhead:
+class EmbeddingAhead(Closeable):
     """Embeds the chunks of a study in a thread, while the calling thread does something else.
 
     The vectors are kept in the cache, where the stage `embeddings` finds them. What fails here fails there
@@ -144,6 +136,7 @@ class EmbeddingAhead:
         self._free = threading.Event()
         self._free.set()
         self._thread = threading.Thread(target=self._embed, name="embedding ahead", daemon=True)
+        self._thread.start()
 
     @contextmanager
     def turn(self) -> Iterator[None]:
@@ -181,12 +174,6 @@ class EmbeddingAhead:
                 raise CancelledError
             embedder.embed(texts)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         self._ended = True
         self._thread.join()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import polars as pl
@@ -59,15 +59,11 @@ class TrialScreen(Bars):
         super().__init__()
         self._estimate = estimate
         self._metrics: list[tuple[str, str]] = []  # name and heading
-        self._pipelines: list[PipelineMeans] = []
+        self.pipelines: list[PipelineMeans] = []
         self._waiting: list[str] = []
         self._followed: tuple[Study, Sequence[Study], Home] | None = None
         if not self.is_live:
             self._print(text(estimate))
-
-    @property
-    def pipelines(self) -> list[PipelineMeans]:
-        return self._pipelines
 
     def begin(self, stage: str, number: int, of: int) -> None:
         """Hear that a stage begins; a trial runs some of them several times, so that they have no number."""
@@ -101,27 +97,22 @@ class TrialScreen(Bars):
         self._metrics = [(name, study.metric(name).title) for name in study.metrics]
         places = dict.fromkeys((cell.chunking, cell.retriever) for cell in study.cells())
         self._waiting = [PipelineMeans(*place, {}).label for place in places if place not in known]
-        if not self.is_live and ranked != self._pipelines:
+        if not self.is_live and ranked != self.pipelines:
             shown = ", ".join(f"{one.label} {one.means[first.name]:.3f}" for one in ranked)
             self._print(text(f"{first.title} so far: {shown}"))
-        self._pipelines = ranked
+        self.pipelines = ranked
 
     def above(self) -> RenderableType | None:
-        return Group(*self._lines(), "")
-
-    def _lines(self) -> Iterator[RenderableType]:
-        yield text(self._estimate)
-        if self._pipelines:
-            yield self.table()
+        return Group(text(self._estimate), *([self.table()] if self.pipelines else []), "")
 
     def table(self) -> Table:
-        there = {name for one in self._pipelines for name in one.means}
+        there = {name for one in self.pipelines for name in one.means}
         shown = [one for one in self._metrics if one[0] in there][:COLUMNS]
         table = Table(box=SIMPLE_HEAD, padding=(0, 2, 0, 0), title_justify="left")
         table.add_column("pipeline, best so far first")
         for _, heading in shown:
             table.add_column(heading, justify="right", overflow="fold", max_width=24)
-        for one in self._pipelines:
+        for one in self.pipelines:
             values = (one.means.get(name) for name, _ in shown)
             table.add_row(text(one.label), *(MISSING if v is None else f"{v:.3f}" for v in values))
         for label in self._waiting:
@@ -129,8 +120,8 @@ class TrialScreen(Bars):
         return table
 
     def leave(self) -> None:
-        if self._pipelines:
-            console(width=width()).print(self.table())
+        if self.pipelines:
             rest = f"; {several(len(self._waiting), 'pipeline')} not measured yet" if self._waiting else ""
-            line = f"These are means without tests{rest}."
-            console(width=width()).print(text(line))
+            out = console(width=width())
+            out.print(self.table())
+            out.print(text(f"These are means without tests{rest}."))

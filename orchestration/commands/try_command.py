@@ -7,7 +7,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from rag_assay.orchestration.commands.study_arguments import home_of, prepare_home
 from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, plainly, width
@@ -36,18 +36,16 @@ AT_LEAST = 25  # seconds that a trial takes beside
 def try_out(
     target: Annotated[
         str,
-        typer.Argument(
-            metavar="FOLDER|FILE|URL", help="A folder of documents, a file, or a website's start page."
-        ),
+        Argument(metavar="FOLDER|FILE|URL", help="A folder of documents, a file, or a website's start page."),
     ],
-    n: Annotated[int, typer.Option("--n", min=1, max=5000, help="Questions to make, at most.")] = 100,
-    seed: Annotated[int, typer.Option(help="Random seed of the questions.")] = 7,
+    n: Annotated[int, Option("--n", min=1, max=5000, help="Questions to make, at most.")] = 100,
+    seed: Annotated[int, Option(help="Random seed of the questions.")] = 7,
     again: Annotated[
-        bool, typer.Option("--again", help="Crawl again, make new questions, call the application again.")
+        bool, Option("--again", help="Crawl again, make new questions, call the application again.")
     ] = False,
     system: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="URL",
             help="Measure this RAG application, too: an OpenAI-compatible server (…/v1, …/v1#MODEL), or an "
             "endpoint that takes {question} and returns {answer, passages}.",

@@ -6,7 +6,7 @@ import json
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
+from typer import Argument, Option
 
 from rag_assay.orchestration.commands.study_arguments import prepare_home, whole_study_of
 from rag_assay.orchestration.terminal.cli_errors import complete_study, plainly, say
@@ -24,22 +24,21 @@ _MANY = 2_000  # conversations that may take a while to be read for the first ti
 @plainly
 def usage(  # noqa: PLR0913, PLR0917 - the options of a command
     study: Annotated[
-        str | None,
-        typer.Argument(metavar="STUDY", help="Default: all studies.", autocompletion=complete_study),
+        str | None, Argument(metavar="STUDY", help="Default: all studies.", autocompletion=complete_study)
     ] = None,
     format: Annotated[  # noqa: A002 -- the option's name
-        Literal["json", "csv"], typer.Option("--format", help="How usage is printed.")
+        Literal["json", "csv"], Option("--format", help="How usage is printed.")
     ] = "json",
-    panel: Annotated[str | None, typer.Option(metavar="NAME", help="Only this table; csv needs one.")] = None,
-    cell: Annotated[str | None, typer.Option(metavar="KEY", help="Only this cell.")] = None,
-    since: Annotated[str | None, typer.Option(metavar="DAY", help="First day, as in 2026-03-01.")] = None,
-    until: Annotated[str | None, typer.Option(metavar="DAY", help="Last day.")] = None,
+    panel: Annotated[str | None, Option(metavar="NAME", help="Only this table; csv needs one.")] = None,
+    cell: Annotated[str | None, Option(metavar="KEY", help="Only this cell.")] = None,
+    since: Annotated[str | None, Option(metavar="DAY", help="First day, as in 2026-03-01.")] = None,
+    until: Annotated[str | None, Option(metavar="DAY", help="Last day.")] = None,
     time_zone: Annotated[
-        str, typer.Option(metavar="NAME", help="Time zone of the days, as in Europe/Berlin.")
+        str, Option(metavar="NAME", help="Time zone of the days, as in Europe/Berlin.")
     ] = "UTC",
-    demo: Annotated[bool, typer.Option("--demo", help="Write demo conversations first.")] = False,
+    demo: Annotated[bool, Option("--demo", help="Write demo conversations first.")] = False,
     forget_demo: Annotated[
-        bool, typer.Option("--forget-demo", help="Remove demo conversations, and stop.")
+        bool, Option("--forget-demo", help="Remove demo conversations, and stop.")
     ] = False,
 ) -> None:
     """Print what users ask, how it is answered and what it costs; the app's page Monitor shows it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from typer import Argument
 
 from rag_assay.orchestration.commands.study_arguments import prepare_home
 from rag_assay.orchestration.terminal.cli_errors import example, plainly, say
@@ -31,9 +32,7 @@ def rebuild() -> None:
 @app.command(epilog=example("assay workspace forget old-study"))
 @plainly
 def forget(
-    name: Annotated[
-        str, typer.Argument(metavar="SLICE|STUDY", help="A slice, or a study whose file was deleted.")
-    ],
+    name: Annotated[str, Argument(metavar="SLICE|STUDY", help="A slice, or a study whose file was deleted.")],
 ) -> None:
     """Remove the results of a slice, or of a study whose file was deleted: its report and SQL rows.
 
