@@ -9,7 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TypeVar
 
 FREE = 5  # failed attempts of one address before it has to wait
@@ -46,6 +46,7 @@ class _Attempts:
             self.locked_until = now + min(longest, 2.0 ** min(self.failures - free, 30))
 
 
+@dataclass(eq=False)
 class SecretVerifier:
     """Verifies what clients give as a server's password or token.
 
@@ -62,27 +63,20 @@ class SecretVerifier:
     Safe to use from many threads.
     """
 
-    def __init__(
-        self,
-        secret: str,
-        name: str,
-        *,
-        server: str,
-        log: Callable[[str], None],
-        with_each_request: bool = False,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._secret = secret
-        self._name = name
-        self._server = server
-        self._log = log
-        self._with_each_request = with_each_request
-        self._clock = clock
-        self._in_all = _Attempts()
-        self._by_address: dict[str, _Attempts] = {}  # the one that tried last at the end
-        self._logged: deque[float] = deque()
-        self._unlogged = 0
-        self._lock = threading.Lock()
+    secret: str = field(repr=False)
+    name: str
+    _: KW_ONLY
+    server: str
+    log: Callable[[str], None]
+    with_each_request: bool = False
+    clock: Callable[[], float] = time.monotonic
+    _in_all: _Attempts = field(init=False, default_factory=_Attempts)
+    _by_address: dict[str, _Attempts] = field(
+        init=False, default_factory=dict
+    )  # the last that tried at the end
+    _logged: deque[float] = field(init=False, default_factory=deque)
+    _unlogged: int = field(init=False, default=0)
+    _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
 
     def is_right(self, given: str, address: str | None = None) -> bool:
         """Return whether the secret was given.
@@ -94,18 +88,18 @@ class SecretVerifier:
         """
         source = _network(address)
         with self._lock:  # also while comparing: clients that guess at once count one after another
-            now = self._clock()
+            now = self.clock()
             attempts = self._by_address.get(source, _Attempts())
             locked = max(attempts.locked_until, self._in_all.locked_until) - now
-            is_right = equal(given, self._secret)
-            is_known = self._with_each_request and now - attempts.right_at < FORGOTTEN
+            is_right = equal(given, self.secret)
+            is_known = self.with_each_request and now - attempts.right_at < FORGOTTEN
             if locked > 0 and not (is_right and is_known):
-                raise TooManyAttemptsError(self._name, locked)
+                raise TooManyAttemptsError(self.name, locked)
             if not is_right:
                 attempts.fail(now, FREE, LONGEST)
                 self._in_all.fail(now, FREE_IN_ALL, LONGEST_IN_ALL)
                 self._report(source, attempts, now)
-            elif self._with_each_request:
+            elif self.with_each_request:
                 attempts.right_at = now
             else:
                 attempts = _Attempts()
@@ -122,8 +116,8 @@ class SecretVerifier:
             return
         self._logged.append(now)
         seconds = max(0.0, attempts.locked_until - now)
-        self._log(
-            f"wrong {self._name} for {self._server} from {source}, number {attempts.failures}; "
+        self.log(
+            f"wrong {self.name} for {self.server} from {source}, number {attempts.failures}; "
             f"locked for {seconds:.0f} s; {self._unlogged} not logged before"
         )
         self._unlogged = 0

@@ -6,6 +6,7 @@ import logging
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import dagster as dg
 
@@ -26,6 +27,7 @@ from rag_assay.warehouse.paths import Home
 _ONCE = {"dagster/max_retries": "0"}  # a killed command is run again by the user
 
 
+@dataclass(frozen=True)
 class Driver:
     """Brings the assets of one study up to date.
 
@@ -37,19 +39,11 @@ class Driver:
         spread: how runs are spread that Dagster launches, where its launcher does; None: all in this process.
     """
 
-    def __init__(
-        self,
-        study: Study,
-        home: Home,
-        progress: Progress = lambda _label, _done, _of: None,
-        watch: RunObserver | None = None,
-        spread: Spread | None = None,
-    ) -> None:
-        self.study = study
-        self.home = home
-        self.progress = progress
-        self.watch = watch
-        self.spread = spread
+    study: Study
+    home: Home
+    progress: Progress = lambda _label, _done, _of: None
+    watch: RunObserver | None = None
+    spread: Spread | None = None
 
     def run(
         self,
@@ -82,10 +76,8 @@ class Driver:
 
     @contextmanager
     def _begun(self, part: RunSelection) -> Iterator[StudyRun]:
-        with hold_home(self.home, lambda: open_instance(instance_folder(self.home)), self.progress) as (
-            instance,
-            interrupted,
-        ):
+        held = hold_home(self.home, lambda: open_instance(instance_folder(self.home)), self.progress)
+        with held as (instance, interrupted):
             run = StudyRun(
                 self.study,
                 self.home,

@@ -6,7 +6,6 @@ import os
 import sys
 import time
 from collections import Counter
-from types import TracebackType
 from typing import Self
 
 from rich.console import Group, RenderableType
@@ -31,6 +30,7 @@ from rag_assay.evals.reporting.display import plain
 from rag_assay.orchestration.run_report import StageReport
 from rag_assay.orchestration.terminal.cli_errors import console, text
 from rag_assay.orchestration.terminal.tables import stage_lines
+from rag_assay.warehouse.closing import Closeable
 
 PATIENCE = 2.0  # seconds that a piece of work may take before its bar appears
 SELDOM = 15.0  # seconds between two lines on the same work where there is no terminal
@@ -43,7 +43,7 @@ class _Rate(ProgressColumn):
         return Text(f"{task.speed:.1f}/s" if task.speed else "", style="progress.data.speed")
 
 
-class Bars:
+class Bars(Closeable):
     """Shows how far a run is. Use it as a context manager; pass `tell` as the progress of a `Driver`, and the
     object itself as its watch.
 
@@ -161,9 +161,7 @@ class Bars:
             self._live.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         if self._live is not None:
             self._live.stop()
             if self._failed:

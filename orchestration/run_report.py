@@ -38,6 +38,10 @@ class StageReport:
     def is_partial(self) -> bool:
         return bool(self.failed or self.left_out or self.gaps)
 
+    @property
+    def left_out_sentence(self) -> str:
+        return f"{len(self.left_out)} of {self.keys} {self.stage} were left out: what they need failed"
+
 
 @dataclass
 class RunReport:
@@ -69,10 +73,7 @@ def failure_notes(stages: Iterable[StageReport]) -> tuple[str, ...]:
             notes.append(
                 f"{len(keys)} of {stage.keys} {stage.stage} failed, first {keys[0]}: {reason.splitlines()[0]}"
             )
-        if stage.left_out:
-            notes.append(
-                f"{len(stage.left_out)} of {stage.keys} {stage.stage} were left out: what they need failed"
-            )
+        notes += [stage.left_out_sentence] if stage.left_out else []
     return tuple(notes)
 
 
@@ -105,13 +106,10 @@ def failure_text(report: StageReport) -> str:
             more = f" and {len(keys) - FIRST} more" if len(keys) > FIRST else ""
             lines.append(f"- {', '.join(keys[:FIRST])}{more}: {reason}")
     if report.left_out:
-        lines.append(
-            f"{len(report.left_out)} of {report.keys} {report.stage} were left out: what they need failed"
-        )
+        lines.append(report.left_out_sentence)
     if report.gaps:
-        lines.append(
-            f"{report.stage} is built with gaps, for some {', '.join(report.gaps)} failed or were left out"
-        )
+        gaps = ", ".join(report.gaps)
+        lines.append(f"{report.stage} is built with gaps, for some {gaps} failed or were left out")
     return "\n".join(lines)
 
 

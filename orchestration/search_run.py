@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -67,26 +67,34 @@ class Most(NamedTuple):
     usd: float
 
 
+@dataclass(frozen=True)
 class Costs:
     """The costs of a study's cells, each looked up once."""
 
-    def __init__(self, study: Study, n_questions: int) -> None:
-        self._study = study
-        self._n = n_questions
-        self._known: dict[tuple[str, ...], Most] = {}
+    study: Study
+    n_questions: int
+    _known: dict[tuple[str, ...], Most] = field(default_factory=dict)
 
     def most(self, cells: Sequence[Cell]) -> Most:
         """Return the most that cells would ask for; what nothing bounds, or has no price, is not in it."""
         key = tuple(cell.short for cell in cells)
-        if not key or not any(cell.generator in self._study.generators for cell in cells):
+        if not key or not any(cell.generator in self.study.generators for cell in cells):
             return Most(0, 0, 0)
         if key not in self._known:
             self._known[key] = self._estimated(key)
         return self._known[key]
 
     def _estimated(self, names: Sequence[str]) -> Most:
-        part = Slice(self._study.whole, frozenset(names), None, len(names), len(names), self._n, self._n)
-        study = self._study.sliced(self._study.study, part)
+        part = Slice(
+            self.study.whole,
+            frozenset(names),
+            None,
+            len(names),
+            len(names),
+            self.n_questions,
+            self.n_questions,
+        )
+        study = self.study.sliced(self.study.study, part)
         with TemporaryDirectory() as folder:
             home = Home(Path(folder) / "empty")
             stages = stages_of(Grid([study]))
@@ -102,7 +110,7 @@ class Costs:
         if unit == "evaluations":
             return 1.0
         found: float = getattr(self.most([cell]), unit)
-        return found / max(self._n, 1)
+        return found / max(self.n_questions, 1)
 
     def caps(self, budget: SearchBudget) -> list[tuple[str, float]]:
         return [(unit, cap) for unit in UNITS if (cap := getattr(budget, unit)) is not None]
@@ -110,7 +118,9 @@ class Costs:
     def fits(self, cells: Sequence[Cell], budget: SearchBudget) -> bool:
         if budget.cells is not None and len(cells) > budget.cells:
             return False
-        asked = sum(self._n if cell.sample is None else min(cell.sample, self._n) for cell in cells)
+        asked = sum(
+            self.n_questions if cell.sample is None else min(cell.sample, self.n_questions) for cell in cells
+        )
         if budget.evaluations is not None and asked > budget.evaluations:
             return False
         wanted = [(unit, cap) for unit, cap in self.caps(budget) if unit != "evaluations"]

@@ -7,11 +7,15 @@ from typing import Literal, NamedTuple, Self
 
 from rag_assay.assets.tokenization.stems import LANGUAGES
 from rag_assay.evals.metrics.token_budget import equal_budget
-from rag_assay.evals.question_sets.question_files import UNFILLED
 from rag_assay.orchestration.corpora.records import QUESTIONS, CorpusSettings, NamedCorpus, slug
 from rag_assay.orchestration.templates.sources import beir_splits, graded_split
-from rag_assay.orchestration.templates.study_files import QUESTIONS as QUESTION_FILE
-from rag_assay.orchestration.templates.study_files import describe_source, language_of_target, quote_yaml
+from rag_assay.orchestration.templates.study_files import (
+    describe_source,
+    language_of_target,
+    quote_yaml,
+    source_fields,
+    write_questions,
+)
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.identity import sha256_text
@@ -23,6 +27,8 @@ BY_MEANING = {"hybrid", "dense"}
 MINILM = "all-MiniLM-L6-v2"  # whose tokens are counted unless a chunking names another model
 EMBEDDERS = {"minilm": MINILM, "e5": "multilingual-e5-small", "mpnet": "all-mpnet-base-v2"}
 
+GRADED_METRICS = "ndcg@10, mrr@10, recall@10, hit_rate@10, retrieval_latency"
+METRICS = "ndcg@10, mrr@10, hit_rate@10, rouge_l, retrieval_latency"
 TEMPLATE = """\
 # What `assay corpus build` builds and `assay corpus query` asks. It may be changed: the next build heeds it.
 # It is a study like any other: with questions in {questions}, `assay run {study}` measures it.
@@ -127,27 +133,26 @@ def write_study(corpus: NamedCorpus, choices: CorpusSettings) -> NamedCorpus:
     _name, what, sources, url = describe_source(corpus.target, name=study, pages=PAGES)
     splits = None if corpus.is_site else beir_splits(Path(corpus.target))
     budget = equal_budget(choices.language)
+    if splits:
+        graded = f"beir: {{path: {quote_yaml(corpus.target)}, split: {graded_split(splits)}}}"
+        asked = {"questions": "the folder's own", "asked": graded, "metrics": GRADED_METRICS}
+    else:
+        metrics = f"evidence_coverage@{budget}tokens, {METRICS}"
+        asked = {"questions": QUESTIONS, "asked": f"file: {QUESTIONS}", "metrics": metrics}
     text = TEMPLATE.format(
         study=study,
         description=quote_yaml(f"The corpus {corpus.name}: {what}"),
-        sources="\n".join(f"  {key}: {source}" for key, source in sources.items()),
-        source_names=", ".join(sources),
+        **source_fields(sources),
         size=SIZE,
         tokenizer="" if choices.embedder == MINILM else f", tokenizer: {quote_yaml(choices.embedder)}",
         embedders="\n".join(f"  {line}" for line in _embedders(choices)),
         retrievers="\n".join(_retrievers(choices)),
         generators="\n".join(_generators(choices.generator, budget)),
-        questions="the folder's own" if splits else QUESTIONS,
-        asked=f"beir: {{path: {quote_yaml(corpus.target)}, split: {graded_split(splits)}}}"
-        if splits
-        else f"file: {QUESTIONS}",
-        metrics="ndcg@10, mrr@10, recall@10, hit_rate@10, retrieval_latency"
-        if splits
-        else f"evidence_coverage@{budget}tokens, ndcg@10, mrr@10, hit_rate@10, rouge_l, retrieval_latency",
+        **asked,
     )
     questions = corpus.folder / QUESTIONS
     if not splits and not questions.exists():
-        questions.write_text(QUESTION_FILE.format(name=study, what=what, url=url, unfilled=UNFILLED), "utf-8")
+        write_questions(questions, study, what, url)
     with atomic_write(corpus.study) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return corpus.model_copy(update={"choices": choices, "written": sha256_text(text)})

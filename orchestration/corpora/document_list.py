@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
@@ -100,9 +100,6 @@ class ListedDocument:
     @property
     def is_language_guessed(self) -> bool:
         return self.language_source == "detected"
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def document_rows(name: str, home: Home) -> list[ListedDocument]:

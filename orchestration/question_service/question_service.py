@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 from secrets import token_urlsafe
@@ -80,40 +80,34 @@ class AnswerSide:
         return self.future is not None and self.future.done()
 
 
+@dataclass(eq=False)
 class PendingQuestion:
     """A question of a conversation that is on its way to its answer, or to two side by side.
 
     It is answered and kept whether somebody waits for it or not.
 
     before: the question before it in its conversation that was not answered yet
+    timeout: seconds that its answers may take from when its cells have it
+    keep: stores a turn
     sides: by the cells that it was put to, side a first; none until they are open
     refused: its turn, where it was put to no cell
     error: why not even that could be kept
     placed: set when its cells have it, or never will: questions of a conversation are put in their order
     """
 
-    def __init__(
-        self,
-        key: Key,
-        asking: QuestionRequest,
-        asked: QuestionAsked,
-        before: PendingQuestion | None,
-        seconds: float,
-        keep: Callable[[Key, Turn], Turn],
-    ) -> None:
-        self.key = key
-        self.asking = asking
-        self.asked = asked
-        self.before = before
-        self.sides: tuple[AnswerSide, ...] = ()
-        self.refused: Turn | None = None
-        self.error = ""
-        self.placed = threading.Event()
-        self.stopped = threading.Event()
-        self.began = time.monotonic()
-        self.deadline = inf
-        self._seconds = seconds
-        self._keep = keep
+    key: Key
+    asking: QuestionRequest
+    asked: QuestionAsked
+    before: PendingQuestion | None
+    timeout: float
+    keep: Callable[[Key, Turn], Turn]
+    sides: tuple[AnswerSide, ...] = ()
+    refused: Turn | None = None
+    error: str = ""
+    placed: threading.Event = field(default_factory=threading.Event)
+    stopped: threading.Event = field(default_factory=threading.Event)
+    began: float = field(default_factory=time.monotonic)
+    deadline: float = inf
 
     @property
     def question(self) -> str:
@@ -135,7 +129,7 @@ class PendingQuestion:
         self.stopped.set()
 
     def place(self, sides: Sequence[AnswerSide]) -> None:
-        self.deadline = time.monotonic() + self._seconds
+        self.deadline = time.monotonic() + self.timeout
         self.sides = tuple(sides)
 
     def turns(self) -> list[Turn]:
@@ -149,23 +143,22 @@ class PendingQuestion:
         return [
             one.future.result()
             if one.future and one.is_done and not one.future.cancelled()
-            else self._keep(self.key, self.unfinished(one))
+            else self.keep(self.key, self.unfinished(one))
             for one in self.sides
         ]
 
     def unfinished(self, side: AnswerSide, *, is_closed: bool = False) -> Turn:
         if is_closed or self.stopped.is_set() or (side.future and side.future.cancelled()):
             return self.failed(side, Status.NOT_RUN, STOPPED)
-        return self.failed(side, Status.TIMEOUT, f"there was no answer within {self._seconds:g} s")
+        return self.failed(side, Status.TIMEOUT, f"there was no answer within {self.timeout:g} s")
 
     def failed(self, side: AnswerSide, status: Status, reason: str) -> Turn:
-        return failed_turn(self.timed(side.turn), status, reason).model_copy(
-            update={"partial": side.draft[:LONGEST_PARTIAL] or None}
-        )
+        turn = failed_turn(self.timed(side.turn), status, reason)
+        return turn.model_copy(update={"partial": side.draft[:LONGEST_PARTIAL] or None})
 
     def timed(self, turn: Turn) -> Turn:
         return turn.model_copy(
-            update={"at": now(), "seconds": time.monotonic() - self.deadline + self._seconds}
+            update={"at": now(), "seconds": time.monotonic() - self.deadline + self.timeout}
         )
 
 

@@ -44,16 +44,20 @@ _PROSE = 20  # characters that a text has at least on average, where no column i
 _READERS = {".html": "html", ".htm": "html", ".txt": "text", ".md": "text"}  # else as the suffix says
 
 
+FoundSource = tuple[str, Path, dict[Column, str]]
+"""Reader, path and columns."""
+
+
 @dataclass
 class FolderContents:
     """What a folder holds.
 
-    sources: (reader, path, columns) of each source that reads a part of it
+    sources: those that read a part of it
     url: what evidence in one of its documents is called, as an example
     left_out: files that no reader fits, and why
     """
 
-    sources: list[tuple[str, Path, dict[Column, str]]] = field(default_factory=list)
+    sources: list[FoundSource] = field(default_factory=list)
     url: str = "a-file.html"
     left_out: list[str] = field(default_factory=list)
 
@@ -73,7 +77,7 @@ def sources_in(target: Path) -> FolderContents:
     """Return the sources that read a folder or file: `folder` for documents alone, else a reader a kind."""
     folder = target if target.is_dir() else target.parent
     documents: dict[str, Path] = {}
-    passages: list[tuple[str, Path, dict[Column, str]]] = []
+    passages: list[FoundSource] = []
     found = FolderContents()
     others: Counter[str] = Counter()
     for path in walk(folder) if folder == target else [target]:
@@ -81,10 +85,10 @@ def sources_in(target: Path) -> FolderContents:
         if name.endswith(jsonl.LINES + jsonl.WHOLE + table.SUFFIXES):
             reader = "table" if name.endswith(table.SUFFIXES) else "jsonl"
             columns = columns_of(path, reader)
-            if columns is None:
-                found.left_out.append(f"{path.relative_to(folder)}: no column looks like a text")
-            else:
+            if columns is not None:
                 passages.append((reader, path, columns))
+            else:
+                found.left_out.append(f"{path.relative_to(folder)}: no column looks like a text")
         elif name.endswith(warc.SUFFIXES):
             documents.setdefault("warc", path)
         elif kind in TYPES:
@@ -105,8 +109,8 @@ def sources_in(target: Path) -> FolderContents:
 
 
 def _sources_of(
-    target: Path, documents: Mapping[str, Path], passages: Sequence[tuple[str, Path, dict[Column, str]]]
-) -> list[tuple[str, Path, dict[Column, str]]]:
+    target: Path, documents: Mapping[str, Path], passages: Sequence[FoundSource]
+) -> list[FoundSource]:
     if not target.is_dir():
         return [*((one if one in READERS else "folder", target, {}) for one in documents), *passages]
     if documents and not passages and "warc" not in documents:
@@ -121,23 +125,19 @@ def _sources_of(
 
 
 def _listed(kinds: Counter[str]) -> str:
-    shown = [f"{number} x {kind}" for kind, number in kinds.most_common(MOST)]
-    rest = kinds.total() - sum(number for _, number in kinds.most_common(MOST))
-    return ", ".join([*shown, *([f"{rest} others"] if rest else [])])
+    shown = kinds.most_common(MOST)
+    rest = kinds.total() - sum(number for _, number in shown)
+    named = [f"{number} x {kind}" for kind, number in shown]
+    return ", ".join([*named, *([f"{rest} others"] if rest else [])])
 
 
-def _merged(
-    passages: Sequence[tuple[str, Path, dict[Column, str]]], folder: Path
-) -> list[tuple[str, Path, dict[Column, str]]]:
+def _merged(passages: Sequence[FoundSource], folder: Path) -> list[FoundSource]:
     merged = []
     for reader, suffixes in (("jsonl", jsonl.LINES + jsonl.WHOLE), ("table", table.SUFFIXES)):
         of_reader = [(path, columns) for kind, path, columns in passages if kind == reader]
         others = [path for path in walk(folder) if path.name.lower().endswith(suffixes)]
-        if (
-            of_reader
-            and len(of_reader) == len(others)
-            and all(columns == of_reader[0][1] for _, columns in of_reader)
-        ):
+        is_whole = len(of_reader) == len(others) > 0
+        if is_whole and all(columns == of_reader[0][1] for _, columns in of_reader):
             merged.append((reader, folder, of_reader[0][1]))
         else:
             merged += [(reader, path, columns) for path, columns in of_reader]

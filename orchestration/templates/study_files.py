@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from ipaddress import ip_address
 from itertools import count
 from pathlib import Path
@@ -111,7 +111,7 @@ def write_study(
         force: replace files.
         name: of the study. Default: that of the folder or host.
     """
-    questions = questions_beside(output)
+    questions = output.with_name(output.name.removesuffix(".yaml") + ".questions.yaml")
     splits = None if "://" in target else beir_splits(Path(target).expanduser())
     files = [output] if splits else [output, questions]
     for path in files:
@@ -124,27 +124,33 @@ def write_study(
     output.touch()
     name = free_name(called, taken())
     parts = by_language(target)
-    sources = {key.replace(called, name, 1): source for key, source in sources.items()}
+    if splits:
+        asked = _graded(_path(Path(target), output.absolute().parent), splits, parts["budget"])
+    else:
+        asked = QUESTIONS_PART.format(questions=questions.name, **parts)
     output.write_text(
         STUDY.format(
             name=name,
             description=quote_yaml(f"Which chunking and retriever find the answers in {what}?"),
-            sources="\n".join(f"  {key}: {source}" for key, source in sources.items()),
-            source_names=", ".join(sources),
             file=output,
-            questions_part=_graded(_path(Path(target), output.absolute().parent), splits, parts["budget"])
-            if splits
-            else QUESTIONS_PART.format(questions=questions.name, **parts),
+            questions_part=asked,
+            **source_fields({key.replace(called, name, 1): source for key, source in sources.items()}),
             **parts,
         )
     )
     if not splits:
-        questions.write_text(QUESTIONS.format(name=name, what=what, url=url, unfilled=UNFILLED))
+        write_questions(questions, name, what, url)
     return files
 
 
-def questions_beside(study: Path) -> Path:
-    return study.with_name(study.name.removesuffix(".yaml") + ".questions.yaml")
+def write_questions(path: Path, name: str, what: str, url: str) -> None:
+    path.write_text(QUESTIONS.format(name=name, what=what, url=url, unfilled=UNFILLED), "utf-8")
+
+
+def source_fields(sources: Mapping[str, str]) -> dict[str, str]:
+    """Return what the templates of studies say of sources; sources: name -> what a study file says of it."""
+    lines = "\n".join(f"  {key}: {source}" for key, source in sources.items())
+    return {"sources": lines, "source_names": ", ".join(sources)}
 
 
 def free_name(name: str, taken: Collection[str]) -> str:

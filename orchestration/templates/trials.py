@@ -13,12 +13,13 @@ from rag_assay.evals.question_sets.question_files import UNFILLED, yaml_text
 from rag_assay.evals.systems.http_system import spec_of_url
 from rag_assay.orchestration.templates.sources import beir_splits, graded_split
 from rag_assay.orchestration.templates.study_files import (
-    QUESTIONS,
     by_language,
     describe_source,
     numbered,
     quote_yaml,
     short_name,
+    source_fields,
+    write_questions,
 )
 from rag_assay.warehouse.paths import Home
 
@@ -118,15 +119,12 @@ def trial_of(target: str, where: Home) -> TrialFiles:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / TARGET).write_text(called, encoding="utf-8")
     if found.questions:
-        found.questions.write_text(
-            QUESTIONS.format(name=name, what=what, url=url, unfilled=UNFILLED), "utf-8"
-        )
+        write_questions(found.questions, name, what, url)
     found.study.write_text(
         TRIAL.format(
             study=name,
             description=quote_yaml(f"Which chunk size and retriever find the answers in {what}?"),
-            sources="\n".join(f"  {key}: {source}" for key, source in sources.items()),
-            source_names=", ".join(sources),
+            **source_fields(sources),
             asked=asked,
             tokenizer=written["tokenizer"],
             embedder=_quick(written["embedder"]),
