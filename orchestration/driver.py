@@ -14,7 +14,7 @@ from rag_assay.assets.engine.stage import Progress
 from rag_assay.evals.study.study import Study
 from rag_assay.orchestration.alerts.delivery import tell
 from rag_assay.orchestration.event_log import open_instance
-from rag_assay.orchestration.interrupts import INTERRUPTIONS
+from rag_assay.orchestration.interrupts import INTERRUPTIONS, only_critical
 from rag_assay.orchestration.names import identifiers
 from rag_assay.orchestration.run_report import RunReport
 from rag_assay.orchestration.runs.home_lock import hold_home, workspace_tag
@@ -133,15 +133,13 @@ class Driver:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keep Dagster's event stream off the terminal; it is in the UI."""
-    logger = logging.getLogger("dagster")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL)
-    logging.getLogger().addFilter(_is_no_retry)
+    root = logging.getLogger()
+    root.addFilter(_is_no_retry)
     try:
-        yield
+        with only_critical("dagster"):
+            yield
     finally:
-        logging.getLogger().removeFilter(_is_no_retry)
-        logger.setLevel(before)
+        root.removeFilter(_is_no_retry)
 
 
 def _is_no_retry(record: logging.LogRecord) -> bool:

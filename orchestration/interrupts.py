@@ -39,17 +39,26 @@ def watch_interrupts() -> Iterator[Callable[[], bool]]:
 @contextmanager
 def _without_their_stacks() -> Iterator[None]:
     hook = sys.unraisablehook
-    pool = logging.getLogger("sqlalchemy.pool")  # logs what it meets while it closes, and raises it on
-    level = pool.level
 
     def quietly(unraisable: sys.UnraisableHookArgs) -> None:
         if not issubclass(unraisable.exc_type, INTERRUPTIONS):
             hook(unraisable)
 
     sys.unraisablehook = quietly
-    pool.setLevel(logging.CRITICAL)
+    try:
+        with only_critical("sqlalchemy.pool"):  # logs what it meets while it closes, and raises it on
+            yield
+    finally:
+        sys.unraisablehook = hook
+
+
+@contextmanager
+def only_critical(name: str) -> Iterator[None]:
+    """Hold a logger back in the block."""
+    logger = logging.getLogger(name)
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
     try:
         yield
     finally:
-        sys.unraisablehook = hook
-        pool.setLevel(level)
+        logger.setLevel(level)

@@ -169,14 +169,12 @@ def _drawn(study: Study) -> SearchRecord:
         for cell, row in zip(cells, rows, strict=True)
     ]
     kept = tuple(cell.short for cell in chosen)
-    notes = [f"Search ({search.method}): {len(chosen)} of {len(cells)} cells are run."]
+    note = f"Search ({search.method}): {len(chosen)} of {len(cells)} cells are run."
     if not chosen:
-        notes = [
-            "Search: not even one cell is within the budget; the first that was drawn is run all the same."
-        ]
+        note = "Search: not even one cell is within the budget; the first that was drawn is run all the same."
         kept = (min(cells, key=lambda one: digest([search.seed, one.short])).short,)
     spared = costs.most([cell for cell in cells if cell.short not in kept])
-    return with_savings(SearchRecord(recipe_of(study), kept, rows, notes=tuple(notes)), *spared)
+    return with_savings(SearchRecord(recipe_of(study), kept, rows, notes=(note,)), *spared)
 
 
 class _Asking(NamedTuple):
@@ -215,9 +213,7 @@ class _Race:
                 self.walk(rung.study, "scores")
             record, left = self._looked(record, rung, number, left, asking)
         done = self._ended(record, left, asking)
-        if self.before is not None and (self.before.looks, self.before.kept) == (done.looks, done.kept):
-            return self.before if self.before.done else keep(done, self.study, self.home)
-        return keep(done, self.study, self.home)
+        return done if done is self.before else keep(done, self.study, self.home)
 
     def _asking(self) -> _Asking:
         stages = up_to(self.study, ["questions"])
@@ -232,11 +228,10 @@ class _Race:
         field = field_of(self.study, questions.to_dicts())
         clusters = clustering(questions, self.study.clusters)
         raced = questions.filter(pl.col("question_id").is_in(field.questions)).to_dicts()
+        names = [one["question_id"] for one in raced]
         asked = [
-            StratifiedQuestion(
-                one["question_id"], clusters.of.get(one["question_id"], one["question_id"]), stratum
-            )
-            for one, stratum in zip(raced, strata_of(raced), strict=True)
+            StratifiedQuestion(name, clusters.of.get(name, name), stratum)
+            for name, stratum in zip(names, strata_of(raced), strict=True)
         ]
         blocks = rungs(question_order(asked, self.seed), self.search.first, self.search.growth)
         return _Asking(field, blocks, clusters, len(questions))
@@ -250,14 +245,11 @@ class _Race:
         asked = sum(map(len, asking.blocks[:number]))
         known = self.before.looks[number - 1] if self.before and len(self.before.looks) >= number else None
         if self.before and known and known["inputs"] == inputs:
-            rows = {row["cell"]: row for row in self.before.rows}
             gone = [cell for cell in left if cell.short not in known["left"]]
             names = {cell.name for cell in gone}
-            record = replace(
-                record,
-                rows=[rows[row["cell"]] if row["cell"] in names else row for row in record.rows],
-                looks=(*record.looks, known),
-            )
+            before = {row["cell"]: row for row in self.before.rows if row["cell"] in names}
+            rows = [before.get(row["cell"], row) for row in record.rows]
+            record = replace(record, rows=rows, looks=(*record.looks, known))
             return record, [cell for cell in left if cell not in gone]
         found = self._look(record, number, left, asking, level)
         told = with_look(record.rows, found, rung=number, rungs=len(asking.blocks), asked=asked, level=level)

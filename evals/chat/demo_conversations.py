@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
+import polars as pl
+
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.connection import connect
@@ -247,7 +249,7 @@ def _best(connection: duckdb.DuckDBPyConnection, study: Study, cells: Sequence[s
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, sql: str, values: list[Any]) -> list[Row]:
-    return connection.execute(sql, values).pl().to_dicts()
+    return pl.DataFrame(connection.sql(sql, params=values)).to_dicts()
 
 
 def _documents(study: Study, home: Home) -> dict[str, Row]:

@@ -347,9 +347,8 @@ RECOVERED = "recovered "
 USUAL = frozenset({"run", "check", "best", "budget"})
 
 
-def channels_of(study: Study, settings: Settings | None = None) -> list[Channel]:
-    found = settings or Settings()
-    wanted = study.alerts
+def channels_of(study: Study) -> list[Channel]:
+    found, wanted = Settings(), study.alerts
     own = secret_of(found.alerts_webhook)
     urls = filter(None, [secret_of(wanted.webhook) if wanted else "", own])
     to = (*(wanted.email if wanted else ()), *mail_to(found.alerts_email))

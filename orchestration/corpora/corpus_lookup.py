@@ -71,7 +71,7 @@ def corpus_of(target: str, name: str | None, corpora: Corpora, said: CorpusOptio
             return _added(name, target, said, corpora)
     before = found.choices or choices_of(target, CorpusOptions())
     if is_edited(found):
-        if said.is_something or found.target != target:
+        if said != CorpusOptions() or found.target != target:
             raise InputError(
                 f"{found.study} was edited, and is not overwritten; edit it there, or build "
                 "another corpus with --name"

@@ -74,10 +74,6 @@ class CorpusOptions(NamedTuple):
     generator: str | None = None
     words: bool = False
 
-    @property
-    def is_something(self) -> bool:
-        return self != CorpusOptions()
-
     def checked(self) -> Self:
         if self.words and self.embedder:
             raise InputError("--words and --embedder exclude each other: words are searched without a model")

@@ -150,7 +150,8 @@ def _place(passage: ShownPassage) -> Text:
 
 def _extract(passage: ShownPassage, words: MatchedWords, *, whole: bool) -> Text:
     begin, end = (0, len(passage.text)) if whole else words.densest(passage.text, EXTRACT)
-    kept = [at for at in range(begin, end) if whole or not _is_doubled_space(passage.text, at, begin)]
+    pairs = ((at, passage.text[at - 1 : at + 1]) for at in range(begin, end))
+    kept = [at for at, pair in pairs if whole or at == begin or not pair.isspace()]  # no doubled space
     shown = "".join(" " if passage.text[at].isspace() and not whole else passage.text[at] for at in kept)
     found = text(shown)  # a character that is replaced is one character still, so that places stay
     evidence = [(bisect_left(kept, start), bisect_left(kept, stop)) for start, stop in passage.evidence]
@@ -159,10 +160,6 @@ def _extract(passage: ShownPassage, words: MatchedWords, *, whole: bool) -> Text
             found.stylize(style, start, stop)
     ends = ("…" if begin else "", "…" if end < len(passage.text) else "")
     return Text.assemble(ends[0], found, ends[1])
-
-
-def _is_doubled_space(words: str, at: int, begin: int) -> bool:
-    return words[at].isspace() and at > begin and words[at - 1].isspace()
 
 
 def _cost(turn: Turn) -> str:

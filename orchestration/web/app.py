@@ -62,7 +62,8 @@ def _open_first(pages: dict[str, StreamlitPage]) -> None:
 
 def _show(name: str, pages: dict[str, StreamlitPage], language: Language) -> None:
     words = words_in(TEXTS, language)
-    _dress(words(name), "frame")
+    st.set_page_config(page_title=words(name), layout="wide", menu_items={})
+    _add_styles("look", "frame")
     if not let_in(language):
         return
     context = _context(name, pages, language)
@@ -85,12 +86,6 @@ def load() -> None:
     for name in PAGES:
         with suppress(Exception):  # it fails again where it is shown
             page_module(name)
-
-
-def _dress(title: str, *sheets: str) -> None:
-    """Set the title; sheets: style sheets beside `look`, as `frame`, that of Streamlit's elements."""
-    st.set_page_config(page_title=title, layout="wide", menu_items={})
-    _add_styles("look", *sheets)
 
 
 def _add_styles(*sheets: str) -> None:

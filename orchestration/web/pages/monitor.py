@@ -71,7 +71,10 @@ def study_progress(reference: str, home: Home) -> StudyProgress:
     study = narrow_study(find_known(reference, home), home)
     store = ArtifactStore(home)
     stages = stages_of(Grid([study]))
-    built = {name: {key for key in one.keys() if _is_built(one, key, store)} for name, one in stages.items()}
+    built = {
+        name: {key for key in one.keys() if store.current(name, key) and is_of_now(one, key, store)}
+        for name, one in stages.items()
+    }
     wanted = [(name, len(one.keys())) for name, one in stages.items()]
     crawls = {key: store.current("pages", key) for key in stages["pages"].keys()}
     return StudyProgress(
@@ -83,10 +86,6 @@ def study_progress(reference: str, home: Home) -> StudyProgress:
             if found is not None and "crawl" in found.meta
         },
     )
-
-
-def _is_built(stage: Stage, key: str, store: ArtifactStore) -> bool:
-    return store.current(stage.name, key) is not None and is_of_now(stage, key, store)
 
 
 def _cell_progress(
