@@ -70,7 +70,6 @@ class Driver:
         return report
 
     def is_up_to_date(self) -> bool:
-        """Return whether a run would build nothing."""
         with self._begun(RunSelection()) as run:
             return not run.steps() and run.end().ok
 

@@ -210,7 +210,6 @@ class Evaluation(NamedTuple):
 
 
 def write_evaluation(given: Evaluation, questions: object, documents: object, home: Home) -> Path:
-    """Write the study of an evaluation and its files, and return the path of the study file."""
     if not re.fullmatch(NAME_PATTERN, given.name):
         raise InputError(f"name {given.name!r}: {NAME_RULE}")
     folder = home.root / "evaluations" / given.name

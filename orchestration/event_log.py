@@ -78,7 +78,6 @@ class EventLog(SqliteEventLogStorage):
             os.utime(self.path_for_shard(event.run_id))
 
     def has_table(self, table_name: str) -> bool:
-        """Return whether a table exists; asked for each check."""
         if table_name not in self._tables and super().has_table(table_name):
             self._tables.add(table_name)
         return table_name in self._tables

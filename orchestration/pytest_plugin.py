@@ -36,7 +36,6 @@ def assay_study(request: pytest.FixtureRequest) -> StudyResult:
 
 
 def pytest_collect_file(parent: pytest.Collector, file_path: Path) -> pytest.Collector | None:
-    """Collect the gates of the study where its file is collected."""
     study = _study_path(parent.config)
     if study is None or file_path.resolve() != study or not parent.config.getini("assay_gates"):
         return None

@@ -23,10 +23,10 @@ def alerts(
     found, where = study_of(study), home_to_look_at()
     channels = channels_of(found)
     if not channels:
-        how = (
-            "give it `alerts: {email: [you@example.org]}`, or set ASSAY_ALERTS_EMAIL or ASSAY_ALERTS_WEBHOOK"
+        raise InputError(
+            f"{study} sends no alerts: give it `alerts: {{email: [you@example.org]}}`, or set "
+            "ASSAY_ALERTS_EMAIL or ASSAY_ALERTS_WEBHOOK"
         )
-        raise InputError(f"{study} sends no alerts: {how}")
     if test:
         results = try_out(found, where)
         for name, reason in results:
@@ -35,7 +35,6 @@ def alerts(
     waiting = [name for _, name in Journal(where, found.study).waiting([one.name for one in channels])]
     for channel in channels:
         n = waiting.count(channel.name)
-        print(
-            f"{channel.name}: " + (f"{n} not sent; the next run tries again" if n else "nothing is waiting")
-        )
+        state = f"{n} not sent; the next run tries again" if n else "nothing is waiting"
+        print(f"{channel.name}: {state}")
     return DONE

@@ -78,9 +78,8 @@ def build(corpus: NamedCorpus, said: CorpusOptions, corpora: Corpora) -> BuiltCo
             found = BuiltCorpus(corpus, Driver(study, home, bars.tell, bars).run(BUILT, again=True))
         else:
             cut = Driver(study, home, bars.tell, bars).run(BUILT[:CUT_AT], again=True)
-            found = (
-                _indexed(corpus, cut, corpora, bars) if cut.is_there("chunks") else BuiltCorpus(corpus, cut)
-            )
+            has_chunks = cut.is_there("chunks")
+            found = _indexed(corpus, cut, corpora, bars) if has_chunks else BuiltCorpus(corpus, cut)
     show_end(found.report)
     return found
 

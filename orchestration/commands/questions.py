@@ -265,9 +265,8 @@ def from_chat(
     every = questions_in(Conversations(home_of(found)).of(found.study))
     asked = [one for one in every if one.fits(only)]
     if not asked:
-        what = (
-            f"none of its {len(every)} questions is one of those" if every else "no user has asked anything"
-        )
+        none = f"none of its {len(every)} questions is one of those"
+        what = none if every else "no user has asked anything"
         raise InputError(f"{found.study}: {what}; people ask in the app: `assay ui {study} --page chat`")
     _write_asked(found, asked, target, HEADING)
 

@@ -98,7 +98,6 @@ def home_of(study: Study) -> Home:
 
 @contextmanager
 def build_context(study: Study, progress: Progress | None = None) -> Iterator[BuildContext]:
-    """Open the context of a study's builds in its home; see `home_of`."""
     from rag_assay.assets.engine.stage import BuildContext
 
     with closing(BuildContext(home_of(study), progress or (lambda _label, _done, _of: None))) as work:

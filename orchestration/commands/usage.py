@@ -142,6 +142,5 @@ def _zone(name: str) -> str:
     try:
         return ZoneInfo(name).key
     except (OSError, ValueError, KeyError) as error:
-        raise InputError(
-            f"unknown time zone {name[:60]!r}; examples: UTC, Europe/Berlin or America/New_York"
-        ) from error
+        examples = "UTC, Europe/Berlin or America/New_York"
+        raise InputError(f"unknown time zone {name[:60]!r}; examples: {examples}") from error

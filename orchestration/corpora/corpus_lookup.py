@@ -18,7 +18,14 @@ from rag_assay.orchestration.corpora.corpus_study import (
     write_study,
 )
 from rag_assay.orchestration.corpora.facts import first_cell
-from rag_assay.orchestration.corpora.records import Corpora, CorpusSettings, NamedCorpus, normalize_name, slug
+from rag_assay.orchestration.corpora.records import (
+    Corpora,
+    CorpusSettings,
+    Kind,
+    NamedCorpus,
+    normalize_name,
+    slug,
+)
 from rag_assay.orchestration.templates.study_files import numbered, short_name
 from rag_assay.warehouse.attempts import turn
 from rag_assay.warehouse.errors import InputError
@@ -110,12 +117,7 @@ def loaded(said: str, corpora: Corpora) -> NamedCorpus:
         return found
     folder = Path(said).expanduser()
     if (folder / SUMS).is_file():
-        return _kept(
-            NamedCorpus(
-                name=_free(folder.resolve().name, corpora), target=str(folder.resolve()), kind="export"
-            ),
-            corpora,
-        )
+        return _kept(folder.resolve().name, folder.resolve(), "export", corpora)
     try:
         path = known_path(said, corpora.home)
         study = read_study(path)
@@ -124,14 +126,14 @@ def loaded(said: str, corpora: Corpora) -> NamedCorpus:
         raise InputError(unknown("corpus", said, names, "corpora"), *error.findings) from error
     first_cell(study)
     built = next((one for one in corpora.all() if one.kind == "built" and one.study == study.path), None)
-    return built or _kept(
-        NamedCorpus(name=_free(study.study, corpora), target=str(study.path), kind="study"), corpora
+    return built or _kept(study.study, study.path, "study", corpora)
+
+
+def _kept(name: str, target: Path, kind: Kind, corpora: Corpora) -> NamedCorpus:
+    same = (one for one in corpora.all() if (one.kind, one.target) == (kind, str(target)))
+    return next(same, None) or corpora.add(
+        NamedCorpus(name=_free(name, corpora), target=str(target), kind=kind)
     )
-
-
-def _kept(corpus: NamedCorpus, corpora: Corpora) -> NamedCorpus:
-    same = (one for one in corpora.all() if (one.kind, one.target) == (corpus.kind, corpus.target))
-    return next(same, None) or corpora.add(corpus)
 
 
 def _known(target: str, name: str | None, corpora: Corpora) -> NamedCorpus | None:

@@ -275,9 +275,7 @@ class McpTools:
 
 Body = TypeVar("Body")
 Handler = Callable[[Request], Awaitable[Response]]
-ALIVE = (
-    5.0  # seconds after which a stream says that it is still there, and an error can be no status any more
-)
+ALIVE = 5.0  # seconds after which a stream says that it is there, and an error can be no status any more
 
 
 def application(workers: Workers, opened: OpenedCell, rules: AccessRules, log: Log) -> ASGIApp:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -31,25 +31,18 @@ class ParityResult:
         return 1000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
 
 
-def check(
-    url: str,
-    model: str,
-    expected: Sequence[ExpectedResult],
-    token: str | None,
-    tell: Callable[[int, int], None] = lambda _done, _of: None,
-) -> ParityResult:
+def check(url: str, model: str, expected: Sequence[ExpectedResult], token: str | None) -> ParityResult:
     """Ask a server each question by HTTP, for passages and for an answer, and compare both."""
     found = ParityResult()
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     with httpx.Client(base_url=url, headers=headers, timeout=600, trust_env=False) as client:
-        for number, one in enumerate(expected, 1):
+        for one in expected:
             begin = time.perf_counter()
             differs = _checked(client, model, one)
             found.seconds.append(time.perf_counter() - begin)
             found.asked += 1
             if differs is not None:
                 found.unlike[one.question["question_id"]] = differs
-            tell(number, len(expected))
     return found
 
 

@@ -16,13 +16,11 @@ def outcome_sentences(stage: str, outcome: KeyOutcome) -> list[str]:
     """Return what is to be said of a key that was computed; nothing for stages that speak for themselves."""
     if outcome.artifact is None or not outcome.computed:
         return []
+    meta = outcome.artifact.meta
     if stage == "pages":
-        return [crawl_sentence(outcome.key, outcome.artifact.meta.get("crawl") or {})]
-    if stage == "documents":
-        return document_sentences(outcome.key, outcome.artifact.meta)
-    if stage == "annotations":
-        return annotation_sentences(outcome.key, outcome.artifact.meta)
-    return []
+        return [crawl_sentence(outcome.key, meta.get("crawl") or {})]
+    sentences = {"documents": document_sentences, "annotations": annotation_sentences}.get(stage)
+    return sentences(outcome.key, meta) if sentences else []
 
 
 def crawl_sentence(source: str, crawl: Mapping[str, Any]) -> str:
@@ -38,10 +36,8 @@ def crawl_sentence(source: str, crawl: Mapping[str, Any]) -> str:
     failed: dict[str, int] = json.loads(crawl.get("failed") or "{}")
     counts = [(crawl.get(name) or 0, name) for name in ("new", "changed", "unchanged", "gone")]
     # Those that are not stored for a reason of their own are told with it.
-    counted_as_failed = sum(
-        count for reason, count in failed.items() if reason.startswith("read, not stored")
-    )
-    counts.append((max(0, (crawl.get("followed") or 0) - counted_as_failed), "read but not stored"))
+    told = sum(count for reason, count in failed.items() if reason.startswith("read, not stored"))
+    counts.append((max(0, (crawl.get("followed") or 0) - told), "read but not stored"))
     counts.append((crawl.get("unmet") or 0, "not met again (they stay stored)"))
     parts = [f"{count:,} {name}" for count, name in counts if count]
     if failed:
@@ -64,11 +60,8 @@ def document_sentences(source: str, meta: Mapping[str, Any]) -> list[str]:
         return [first]
     reasons = _by_reason(meta.get("dropped_by_reason") or {})
     named = [f"  dropped {url}: {reason}" for url, reason in (meta.get("dropped_first") or ())[:MOST]]
-    more = (
-        [f"  … and {dropped - len(named):,} more, in dropped.parquet"]
-        if named and dropped > len(named)
-        else []
-    )
+    rest = dropped - len(named)
+    more = [f"  … and {rest:,} more, in dropped.parquet"] if named and rest > 0 else []
     return [f"{first}; {several(dropped, 'page')} gave none ({reasons})", *named, *more]
 
 

@@ -105,7 +105,6 @@ def judgement_lines(shown: Iterable[ShownJudgement]) -> Iterator[Text]:
 
 
 def _short(said: str | None, longest: int = SHORT) -> str:
-    """Return a text on one line."""
     return truncate(" ".join((said or "").split()), longest)
 
 

@@ -47,7 +47,6 @@ def type_words(context: PageContext, name: str, label: str) -> str:
 
 
 def action_button(text: str, key: str, act: Callable[..., object], *args: object, **more: Any) -> None:
-    """Show a button that calls a function; more: options of Streamlit's button."""
     st.button(text, key=key, on_click=act, args=args, **more)
 
 

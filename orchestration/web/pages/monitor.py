@@ -80,11 +80,7 @@ def study_progress(reference: str, home: Home) -> StudyProgress:
     return StudyProgress(
         tuple(StageProgress(name, len(built[name]), n) for name, n in wanted if n),
         tuple(_cell_progress(study, built, stages, store)),
-        {
-            key: found.meta["crawl"]
-            for key, found in crawls.items()
-            if found is not None and "crawl" in found.meta
-        },
+        {key: found.meta["crawl"] for key, found in crawls.items() if found and "crawl" in found.meta},
     )
 
 
@@ -167,9 +163,8 @@ def _progress(context: PageContext, words: Words, *, was_running: bool) -> None:
     if found is None:
         return
     if now is not None:
-        said = words(
-            "running", command=label(now.command or "assay run", 120), process=label(now.process, 20)
-        )
+        command, process = label(now.command or "assay run", 120), label(now.process, 20)
+        said = words("running", command=command, process=process)
         st.info(said, icon=":material/progress_activity:")
     else:
         _standing(context, found, words)
@@ -208,9 +203,8 @@ def _cells(context: PageContext, found: StudyProgress, words: Words) -> None:
     ends = context.words(OUTCOMES)
     rows = []
     for one in found.cells[:_CELLS]:
-        endings = ", ".join(
-            f"{count(n)} {named(status, OUTCOMES, ends)}" for status, n in one.answers.items()
-        )
+        counts = one.answers.items()
+        endings = ", ".join(f"{count(n)} {named(status, OUTCOMES, ends)}" for status, n in counts)
         marks = [_mark(one.done.get(stage), words) for stage in CELL_STAGES]
         name = escape(one.cell.partition(".")[2].replace(".", " · "))
         rows.append(f'<tr><th scope="row">{name}</th>{"".join(marks)}<td>{escape(endings)}</td></tr>')
@@ -232,19 +226,18 @@ def _mark(done: bool | None, words: Words) -> str:
 
 
 def _alerts(context: PageContext, words: Words) -> None:
-    lines = Journal(context.workspace, context.study).lines()
-    events = [one for one in lines if one["line"].startswith("event ")][-_ALERTS:]
+    told = Journal(context.workspace, context.study).lines()
+    events = [one for one in told if one["line"].startswith("event ")][-_ALERTS:]
     with section("alerts", words("alerts")):
         if not events:
             st.caption(words("no_alerts"))
             return
-        st.html(_list(_alert(one, words) for one in reversed(events)))
-
-
-def _alert(event: dict[str, str], words: Words) -> str:
-    kind = f"kind_{event.get('kind')}"
-    name = words(kind) if kind in TEXTS else str(event.get("kind"))
-    return f"{str(event.get('at'))[:16].replace('T', ' ')} · {name} · {event.get('title')}"
+        lines = []
+        for one in reversed(events):
+            kind = f"kind_{one.get('kind')}"
+            name = words(kind) if kind in TEXTS else one.get("kind")
+            lines.append(f"{str(one.get('at'))[:16].replace('T', ' ')} · {name} · {one.get('title')}")
+        st.html(_list(lines))
 
 
 def _list(lines: Iterable[str]) -> str:
