@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from rag_assay.evals.question_sets.question_files import yaml_text
 from rag_assay.evals.question_sets.readers.file_rows import file_rows
@@ -27,12 +27,9 @@ from rag_assay.evals.systems.http_system import spec_of_url
 from rag_assay.evals.systems.live_objects import hold
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.suggestions import did_you_mean
 from rag_assay.warehouse.validation_errors import NAME_PATTERN, NAME_RULE
-
-if TYPE_CHECKING:
-    from rag_assay.warehouse.paths import Home
-
 
 ANSWERS = ("response", "answer")
 CONTEXTS = ("retrieved_contexts", "passages", "contexts")

@@ -11,8 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+import duckdb
 import polars as pl
 
 from rag_assay.evals.study.study import Study
@@ -25,9 +26,6 @@ from rag_assay.warehouse.parquet import read_parquet
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import Status
 from rag_assay.warehouse.tables import on_whole_database
-
-if TYPE_CHECKING:
-    import duckdb
 
 PLACE = "demo"
 WEEKS = 6  # up to today

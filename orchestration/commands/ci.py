@@ -10,32 +10,29 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+import httpx
 
 from rag_assay.assets.engine.builder import checks_of
+from rag_assay.assets.engine.stage import Check
+from rag_assay.evals.reporting.changes.results import HistoryEntry
 from rag_assay.evals.reporting.ci_formats import JUnitCase, Suite, WorkflowAnnotation, junit_xml
+from rag_assay.evals.reporting.data import ReportData
 from rag_assay.evals.reporting.display import interval, number, several
 from rag_assay.evals.reporting.markdown import escape_markdown, markdown_table
 from rag_assay.evals.reporting.pair_comparison import TEXTS
 from rag_assay.evals.reporting.standings import entries, main_subset
 from rag_assay.evals.reporting.texts import words_in
-from rag_assay.orchestration.run_report import by_reason
+from rag_assay.evals.reporting.thresholds import GateResult
+from rag_assay.evals.study.study import Study
+from rag_assay.orchestration.run_report import RunReport, StageReport, by_reason
 from rag_assay.orchestration.terminal.cli_errors import say
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.yaml_positions import MarkedYaml, Place, load
-
-if TYPE_CHECKING:
-    import httpx
-
-    from rag_assay.assets.engine.stage import Check
-    from rag_assay.evals.reporting.changes.results import HistoryEntry
-    from rag_assay.evals.reporting.data import ReportData
-    from rag_assay.evals.reporting.thresholds import GateResult
-    from rag_assay.evals.study.study import Study
-    from rag_assay.orchestration.run_report import RunReport, StageReport
-    from rag_assay.warehouse.paths import Home
 
 CELLS = 10  # in the summary
 LONGEST = 60_000  # characters of a comment; GitHub takes 65,536

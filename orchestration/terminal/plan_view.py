@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from rich.table import Table
 
 from rag_assay.evals.reporting.display import several
 from rag_assay.evals.study.run_plan import CallEstimate, CostRange, RunPlan, added, passed_caps, total
+from rag_assay.evals.study.sections import StudyBudget
 from rag_assay.orchestration.terminal.cli_errors import console, text, width
-
-if TYPE_CHECKING:
-    from rag_assay.evals.study.sections import StudyBudget
 
 TEXTS = 10  # indexes whose texts are told
 

@@ -37,13 +37,13 @@ def cited_pieces(answer: str, passages: Sequence[str], numbers: Collection[int])
     >>> cited_pieces("It stays.[1, 7]", ["It stays in port."], [1])
     [{'t': 'It stays.'}, {'t': '[1]', 'c': 1, 'v': True}, {'t': '[7]', 'c': 7, 'v': False}]
     """
-    pieces: list[Json] = []
-    at = 0
-    for number, start, end in _markers(answer[:CITED], tuple(passages)):
-        pieces += _text(answer[at:start])
-        pieces.append({"t": f"[{number}]", "c": number, "v": number in numbers})
-        at = max(at, end)
-    return [*pieces, *_text(answer[at:])]
+    return _pieces(
+        answer,
+        (
+            (start, end, {"t": f"[{number}]", "c": number, "v": number in numbers})
+            for number, start, end in _markers(answer[:CITED], tuple(passages))
+        ),
+    )
 
 
 def marked_pieces(passage: str, spans: Iterable[tuple[int, int]]) -> list[Json]:
@@ -54,17 +54,19 @@ def marked_pieces(passage: str, spans: Iterable[tuple[int, int]]) -> list[Json]:
     >>> marked_pieces("It costs twelve pounds.", [(9, 22)])
     [{'t': 'It costs '}, {'t': 'twelve pounds', 'm': True}, {'t': '.'}]
     """
+    marked = ((start, end, {"t": plain(passage[start:end]), "m": True}) for start, end in spans)
+    return _pieces(passage, marked)
+
+
+def _pieces(text: str, marked: Iterable[tuple[int, int, Json]]) -> list[Json]:
+    """Return a text in pieces; marked: (start, end, what stands there instead), in order."""
     pieces: list[Json] = []
     at = 0
-    for start, end in spans:
-        pieces += _text(passage[at:start])
-        pieces.append({"t": plain(passage[start:end]), "m": True})
-        at = end
-    return [*pieces, *_text(passage[at:])]
-
-
-def _text(text: str) -> list[Json]:
-    return [{"t": plain(text)}] if text else []
+    for start, end, piece in marked:
+        pieces += [{"t": plain(text[at:start])}] if start > at else []
+        pieces.append(piece)
+        at = max(at, end)
+    return [*pieces, {"t": plain(text[at:])}] if at < len(text) else pieces
 
 
 @lru_cache(maxsize=64)
