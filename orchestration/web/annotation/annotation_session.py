@@ -37,13 +37,11 @@ def cited_pieces(answer: str, passages: Sequence[str], numbers: Collection[int])
     >>> cited_pieces("It stays.[1, 7]", ["It stays in port."], [1])
     [{'t': 'It stays.'}, {'t': '[1]', 'c': 1, 'v': True}, {'t': '[7]', 'c': 7, 'v': False}]
     """
-    return _pieces(
-        answer,
-        (
-            (start, end, {"t": f"[{number}]", "c": number, "v": number in numbers})
-            for number, start, end in _markers(answer[:CITED], tuple(passages))
-        ),
-    )
+    marked: list[tuple[int, int, Json]] = [
+        (start, end, {"t": f"[{number}]", "c": number, "v": number in numbers})
+        for number, start, end in _markers(answer[:CITED], tuple(passages))
+    ]
+    return _pieces(answer, marked)
 
 
 def marked_pieces(passage: str, spans: Iterable[tuple[int, int]]) -> list[Json]:
