@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -21,13 +21,12 @@ from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.sections import Schedule
 from rag_assay.evals.study.study import Study
 from rag_assay.orchestration.alerts.delivery import channels_of, tell
-from rag_assay.orchestration.alerts.journal import AlertEvent
+from rag_assay.orchestration.alerts.journal import AlertEvent, new_event
 from rag_assay.orchestration.names import WORKSPACE_TAG, identifiers
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.cron import longest_gap
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.human_scores import HumanScores
-from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.paths import home
 
 AFTER_SCORES = ("annotations", "judge_cards", "scores", "human_estimates", "leaderboard", "report")
@@ -329,13 +328,7 @@ def alerts_sensor(
             except AssayError:
                 channels = []
             if channels:
-                report = str(where.report(name))
-                tell(
-                    study,
-                    stages,
-                    where,
-                    further=[_event(run, name, report) for run, of in failed if of == name],
-                )
+                tell(study, stages, where, further=[_event(run, name) for run, of in failed if of == name])
                 told.append(name)
         context.update_cursor(json.dumps({"since": now.isoformat()}))
         return dg.SkipReason(f"looked at {', '.join(told)}" if told else "no study has `alerts`")
@@ -371,16 +364,10 @@ def _studies_of(run: dg.DagsterRun, studies: Mapping[str, Study]) -> Sequence[st
     ]
 
 
-def _event(run: dg.DagsterRun, study: str, report: str) -> AlertEvent:
+def _event(run: dg.DagsterRun, study: str) -> AlertEvent:
     assets = sorted(key.to_user_string() for key in run.asset_selection or ())
     what = ", ".join(assets) or run.job_name
-    return AlertEvent(
-        digest(["failed run", study, run.run_id]),
-        "run",
-        study,
-        f"{study}: a run of {what} failed in the Dagster UI",
-        f"The run {run.run_id} of {what} failed. Its log has the reason; finished results are stored.",
-        datetime.now(UTC).isoformat(timespec="seconds"),
-        report,
-        {"run": run.run_id, "assets": assets},
-    )
+    title = f"a run of {what} failed in the Dagster UI"
+    text = f"The run {run.run_id} of {what} failed. Its log has the reason; finished results are stored."
+    figures = {"run": run.run_id, "assets": assets}
+    return replace(new_event("failed run", study, [run.run_id], title, text, figures=figures), kind="run")

@@ -22,12 +22,11 @@ from rag_assay.assets.engine.builder import checks_of
 from rag_assay.evals.reporting.changes.history import HistoryStep, since_words, steps
 from rag_assay.evals.reporting.changes.results import CellValue, HistoryEntry, entries_of
 from rag_assay.evals.reporting.display import interval, number, several
-from rag_assay.orchestration.alerts.journal import AlertEvent, Journal
+from rag_assay.orchestration.alerts.journal import AlertEvent, Journal, new_event
 from rag_assay.orchestration.run_report import by_reason
 from rag_assay.orchestration.settings import Settings, secret_of
 from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
 from rag_assay.warehouse.errors import AssayError, InputError
-from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference.redaction import one_line
 from rag_assay.warehouse.locks import locked
 from rag_assay.warehouse.status import Status
@@ -215,12 +214,7 @@ FIRST = 10  # of many that are named
 
 def stored_events(study: str, stages: Mapping[str, Stage], home: Home) -> list[AlertEvent]:
     store = ArtifactStore(home)
-    found = [*_checks(study, stages, store), *_budgets(study, stages, store), *_best(study, home)]
-    return [replace(one, report=str(home.report(study))) for one in found]
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+    return [*_checks(study, stages, store), *_budgets(study, stages, store), *_best(study, home)]
 
 
 def _checks(study: str, stages: Mapping[str, Stage], store: ArtifactStore) -> Iterator[AlertEvent]:
@@ -229,15 +223,11 @@ def _checks(study: str, stages: Mapping[str, Stage], store: ArtifactStore) -> It
             artifact = store.current(name, key)
             for check in checks_of(artifact) if artifact else ():
                 if artifact and check.severe and not check.passed:
-                    yield AlertEvent(
-                        digest(["check", study, name, key, check.name, artifact.identity]),
-                        "check",
-                        study,
-                        f"{study}: the check {check.name} of {name} failed",
-                        f"The check {check.name} of {name} of {key} failed: {check.description}",
-                        artifact.created_at or _now(),
-                        figures={"stage": name, "key": key, "check": check.name},
-                    )
+                    title = f"the check {check.name} of {name} failed"
+                    text = f"The check {check.name} of {name} of {key} failed: {check.description}"
+                    figures = {"stage": name, "key": key, "check": check.name}
+                    of = [name, key, check.name, artifact.identity]
+                    yield new_event("check", study, of, title, text, artifact.created_at, figures)
 
 
 def _budgets(study: str, stages: Mapping[str, Stage], store: ArtifactStore) -> Iterator[AlertEvent]:
@@ -251,16 +241,12 @@ def _budgets(study: str, stages: Mapping[str, Stage], store: ArtifactStore) -> I
     if over:
         n = sum(count for count, _ in over.values())
         named = "; ".join(f"{count} {what}" for what, (count, _) in list(over.items())[:FIRST])
-        yield AlertEvent(
-            digest(["budget", study, [artifact.identity for _, artifact in over.values()]]),
-            "budget",
-            study,
-            f"{study}: the budget is spent",
-            f"{several(n, 'question')} were left unasked, for the budget of the run was spent: {named}. "
-            "The next run asks them.",
-            max(artifact.created_at for _, artifact in over.values()) or _now(),
-            figures={"unasked": n},
+        text = f"{several(n, 'question')} were left unasked, for the budget of the run was spent: {named}. "
+        text += "The next run asks them."
+        of, at = zip(
+            *((artifact.identity, artifact.created_at) for _, artifact in over.values()), strict=True
         )
+        yield new_event("budget", study, [list(of)], "the budget is spent", text, max(at), {"unasked": n})
 
 
 def _best(study: str, home: Home) -> Iterator[AlertEvent]:
@@ -276,21 +262,15 @@ def _best(study: str, home: Home) -> Iterator[AlertEvent]:
     (_, step) = steps([before, after], ArtifactStore(home))
     kind = "best" if step.replaced else "leader"
     what = "the best cell changed" if step.replaced else "another of the tied cells leads"
-    yield AlertEvent(
-        digest([kind, study, after.id]),
-        kind,
-        study,
-        f"{study}: {what}: {_short(now.cell)}",
-        _best_text(before, after, step, then, now),
-        after.at.isoformat(timespec="seconds"),
-        figures={
-            "metric": after.metric,
-            "before": _figures(before.leading),
-            "now": _figures(now),
-            "before_now": _figures(then),
-            "changed": since_words(step),
-        },
-    )
+    figures = {
+        "metric": after.metric,
+        "before": _figures(before.leading),
+        "now": _figures(now),
+        "before_now": _figures(then),
+        "changed": since_words(step),
+    }
+    title, text = f"{what}: {_short(now.cell)}", _best_text(before, after, step, then, now)
+    yield new_event(kind, study, [after.id], title, text, after.at.isoformat(timespec="seconds"), figures)
 
 
 def _best_text(
@@ -319,7 +299,7 @@ def _short(cell: str) -> str:
     return cell.partition(".")[2].replace(".", " · ")
 
 
-def failure_event(study: str, report: RunReport, recoveries: int, home: Home) -> AlertEvent | None:
+def failure_event(study: str, report: RunReport, recoveries: int) -> AlertEvent | None:
     lines = [
         f"{stage.stage}, {len(keys)} of {stage.keys}: {reason.splitlines()[0]} (first {keys[0]})"
         for stage in report.stages
@@ -329,18 +309,10 @@ def failure_event(study: str, report: RunReport, recoveries: int, home: Home) ->
         return None
     failed = {stage.stage: len(stage.failed) for stage in report.stages if stage.failed}
     more = len(lines) - FIRST
-    text = "\n".join(lines[:FIRST]) + (f"\n… and {several(more, 'other reason')}" if more > 0 else "")
-    return AlertEvent(
-        digest(["run", study, lines, recoveries]),
-        "run",
-        study,
-        f"{study}: {several(sum(failed.values()), 'key')} failed in {', '.join(failed)}",
-        f"A run of {study} failed in part. Finished results are stored; the next run retries the rest.\n"
-        f"{text}",
-        _now(),
-        str(home.report(study)),
-        {"failed": failed},
-    )
+    text = f"A run of {study} failed in part. Finished results are stored; the next run retries the rest.\n"
+    text += "\n".join(lines[:FIRST]) + (f"\n… and {several(more, 'other reason')}" if more > 0 else "")
+    title = f"{several(sum(failed.values()), 'key')} failed in {', '.join(failed)}"
+    return new_event("run", study, [lines, recoveries], title, text, figures={"failed": failed})
 
 
 RECOVERED = "recovered "
@@ -379,14 +351,15 @@ def tell(
             about = set(study.alerts.about) if study.alerts else USUAL
             events = [*stored_events(study.study, stages, home), *further]
             if report is not None:
-                events += _of_run(study.study, report, journal, home)
-            journal.note([one for one in events if one.kind in about])
+                events += _of_run(study.study, report, journal)
+            page = str(home.report(study.study))
+            journal.note([replace(one, report=page) for one in events if one.kind in about])
             _send_waiting(study.study, journal, {one.name: one for one in channels})
     except (AssayError, OSError, ValueError) as error:
         log.warning("alerts of %s: %s", study.study, error)
 
 
-def _of_run(study: str, report: RunReport, journal: Journal, home: Home) -> list[AlertEvent]:
+def _of_run(study: str, report: RunReport, journal: Journal) -> list[AlertEvent]:
     # Of each failed run that was told, and of each recovery since, whether it is a recovery.
     marks = [
         is_recovery
@@ -394,7 +367,7 @@ def _of_run(study: str, report: RunReport, journal: Journal, home: Home) -> list
         if (is_recovery := one["line"].startswith(RECOVERED))
         or (one["line"].startswith("event ") and one.get("kind") == "run")
     ]
-    failure = failure_event(study, report, sum(marks), home)
+    failure = failure_event(study, report, sum(marks))
     if failure is None and report.ok and marks and not marks[-1]:
         journal.mark(f"{RECOVERED}{sum(marks) + 1}")
     return [failure] if failure else []
@@ -415,16 +388,9 @@ def _send_waiting(study: str, journal: Journal, channels: Mapping[str, Channel])
 
 
 def try_out(study: Study, home: Home) -> list[tuple[str, str]]:
-    at = _now()
-    event = AlertEvent(
-        digest(["test", study.study, at]),
-        "test",
-        study.study,
-        f"{study.study}: this is a test",
-        "This is a test alert of rag-assay.",
-        at,
-        str(home.report(study.study)),
-    )
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    event = new_event("test", study.study, [at], "this is a test", "This is a test alert of rag-assay.", at)
+    event = replace(event, report=str(home.report(study.study)))
     found = []
     for channel in channels_of(study):
         reason = ""

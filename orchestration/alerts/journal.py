@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from rag_assay.evals.reporting.display import plain
+from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference.redaction import without_key
 from rag_assay.warehouse.journal import append, read_records
 from rag_assay.warehouse.paths import Home
@@ -50,6 +51,22 @@ class AlertEvent:
 
     def payload(self) -> dict[str, Any]:
         return {**asdict(self), "title": self.subject, "text": plain(without_key(self.text))}
+
+
+def new_event(
+    kind: str,
+    study: str,
+    key: Sequence[Any],
+    title: str,
+    text: str,
+    at: str = "",
+    figures: Mapping[str, Any] | None = None,
+) -> AlertEvent:
+    """Return an event; key: what beside kind and study makes it another one. at: default: now."""
+    at = at or datetime.now(UTC).isoformat(timespec="seconds")
+    return AlertEvent(
+        digest([kind, study, *key]), kind, study, f"{study}: {title}", text, at, "", figures or {}
+    )
 
 
 LINE = "line"

@@ -163,15 +163,8 @@ def query(
     """Ask the selected corpus one question, or open a prompt; a pipe is read line by line."""
 
     corpora = _corpora(prepare_home())
-    return _prompt(
-        corpora.chosen(name),
-        corpora.home,
-        cell,
-        _order(by),
-        as_json=as_json,
-        keep=not forget,
-        question=question,
-    )
+    found, order, keep = corpora.chosen(name), _order(by), not forget
+    return _prompt(found, corpora.home, cell, order, as_json=as_json, keep=keep, question=question)
 
 
 @app.command(epilog=example("assay corpus rename docs handbook"))

@@ -58,12 +58,8 @@ _SIGNS = re.compile(r"([\\`*_\[\]<>#|~!])")
 def answered(opened: OpenedCell, asking: QuestionRequest) -> Turn:
     """Return the turn of a question that was answered; RequestError: there is no answer."""
     if opened.pipeline.generator is None:
-        raise RequestError(
-            404,
-            "this cell has no generator: it finds passages and answers nothing; ask /retrieve",
-            param="model",
-            code="model_not_found",
-        )
+        what = "this cell has no generator: it finds passages and answers nothing; ask /retrieve"
+        raise RequestError(404, what, param="model", code="model_not_found")
     turn = opened.answer(asking)
     refuse_failed(turn)
     return turn
@@ -148,9 +144,7 @@ def chunks(reply: ChatCompletion, *, wants_usage: bool) -> Iterator[str]:
     pieces += [ChoiceDelta(refusal=choice.message.refusal)] if choice.message.refusal else []
     for piece in pieces:
         yield _chunk(reply, choices=[PieceChoice(index=0, delta=piece, finish_reason=None)])
-    last = PieceChoice.model_validate(
-        {"index": 0, "delta": ChoiceDelta(), "finish_reason": choice.finish_reason}
-    )
+    last = {"index": 0, "delta": ChoiceDelta(), "finish_reason": choice.finish_reason}
     yield _chunk(reply, choices=[last], **(reply.model_extra or {}))
     if wants_usage:
         yield _chunk(reply, choices=[], usage=reply.usage)
@@ -181,7 +175,7 @@ def event(data: str) -> str:
     return f"data: {data}\n\n"
 
 
-# Passages and models ---------------------------------------------------------------------------------------
+# Passages ---------------------------------------------------------------------------------------
 
 
 def found_passages(opened: OpenedCell, asking: QuestionRequest, k: int | None) -> Record:
@@ -214,63 +208,9 @@ def found_passages(opened: OpenedCell, asking: QuestionRequest, k: int | None) -
     }
 
 
-def model(name: str, created: int) -> Record:
-    return Model(id=name, object="model", created=created, owned_by="rag-assay").model_dump()
-
-
 # Paths -----------------------------------------------------------------------------------------------------
 
 PASSAGES = 5  # that `search` returns, unless it is asked for more
-
-
-class McpTools:
-    """An ASGI application: `POST` of a JSON-RPC message, answered by one of JSON."""
-
-    def __init__(self, workers: Workers, opened: OpenedCell) -> None:
-        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-        from mcp.server.transport_security import TransportSecuritySettings
-
-        self._workers = workers
-        self._opened = opened
-        find = (
-            f"Find passages of the documents for a question, with titles and addresses. Default: {PASSAGES}."
-        )
-        tell = "Answer a question from the documents, with numbered sources."
-        tools = {
-            "search": ToolDefinition(find, SearchForm, self._search),
-            "answer": ToolDefinition(tell, AnswerForm, self._answer),
-        }
-        self._manager = StreamableHTTPSessionManager(
-            mcp_server(f"Passages and answers of {opened.key}, as they were measured.", tools),
-            json_response=True,
-            stateless=True,
-            # Hosts and origins are checked before any path is.
-            security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-            max_request_body_size=workers.limits.body,
-        )
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        async with self._manager.run():
-            yield
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._manager.handle_request(scope, receive, send)
-
-    async def _search(self, wanted: SearchForm) -> Reply:
-        asking = wanted.request(self._workers.limits.question)
-        found = partial(found_passages, self._opened, asking, wanted.k or PASSAGES)
-        record = await self._workers.do(found)
-        shown = [
-            f"[{one['number']}] {one['title'] or one['doc_id']} {one['url'] or ''}\n{one['text']}"
-            for one in record["passages"]
-        ]
-        return "\n\n".join(shown) or "Nothing was found.", record
-
-    async def _answer(self, wanted: AnswerForm) -> Reply:
-        asking = wanted.request(self._workers.limits.question)
-        turn = await self._workers.do(partial(answered, self._opened, asking))
-        return text_with_sources(turn), turn.model_dump(mode="json")
 
 
 Body = TypeVar("Body")
@@ -280,19 +220,18 @@ ALIVE = 5.0  # seconds after which a stream says that it is there, and an error 
 
 def application(workers: Workers, opened: OpenedCell, rules: AccessRules, log: Log) -> ASGIApp:
     server = _Server(workers, opened)
-    tools = McpTools(workers, opened)
     routes: list[BaseRoute] = [
         Route("/v1/chat/completions", _told(server.chat), methods=["POST"]),
         Route("/v1/models", _told(server.models), methods=["GET"]),
         Route("/v1/models/{name:path}", _told(server.model), methods=["GET"]),
         Route("/retrieve", _told(server.retrieve), methods=["POST"]),
         Route("/health", _told(server.health), methods=["GET"]),
-        Route("/mcp", tools, methods=["GET", "POST", "DELETE"]),
+        Route("/mcp", server, methods=["GET", "POST", "DELETE"]),
     ]
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        async with tools.running():
+        async with server.mcp.run():
             yield
 
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _not_there})
@@ -309,11 +248,48 @@ def application(workers: Workers, opened: OpenedCell, rules: AccessRules, log: L
 
 
 class _Server:
+    """The handlers of paths; it is that of MCP: a `POST` of a JSON-RPC message, answered by one of JSON."""
+
     def __init__(self, workers: Workers, opened: OpenedCell) -> None:
+        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+        from mcp.server.transport_security import TransportSecuritySettings
+
         self._workers = workers
         self._opened = opened
         self._longest = workers.limits.question
-        self._started = int(time.time())
+        self._model = Model(id=opened.key, object="model", created=int(time.time()), owned_by="rag-assay")
+        find = (
+            f"Find passages of the documents for a question, with titles and addresses. Default: {PASSAGES}."
+        )
+        tell = "Answer a question from the documents, with numbered sources."
+        tools = {
+            "search": ToolDefinition(find, SearchForm, self._search),
+            "answer": ToolDefinition(tell, AnswerForm, self._answer),
+        }
+        self.mcp = StreamableHTTPSessionManager(
+            mcp_server(f"Passages and answers of {opened.key}, as they were measured.", tools),
+            json_response=True,
+            stateless=True,
+            # Hosts and origins are checked before any path is.
+            security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+            max_request_body_size=workers.limits.body,
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.mcp.handle_request(scope, receive, send)
+
+    async def _search(self, wanted: SearchForm) -> Reply:
+        asking = wanted.request(self._longest)
+        record = await self._workers.do(partial(found_passages, self._opened, asking, wanted.k or PASSAGES))
+        shown = [
+            f"[{one['number']}] {one['title'] or one['doc_id']} {one['url'] or ''}\n{one['text']}"
+            for one in record["passages"]
+        ]
+        return "\n\n".join(shown) or "Nothing was found.", record
+
+    async def _answer(self, wanted: AnswerForm) -> Reply:
+        turn = await self._workers.do(partial(answered, self._opened, wanted.request(self._longest)))
+        return text_with_sources(turn), turn.model_dump(mode="json")
 
     async def chat(self, request: Request) -> Response:
         chat = read_chat(read_json(await request.body()))
@@ -340,12 +316,11 @@ class _Server:
         return JSONResponse(await _or_cancelled(asyncio.ensure_future(self._workers.do(work)), request))
 
     async def models(self, _request: Request) -> Response:
-        own = model(self._opened.key, self._started)
-        return JSONResponse({"object": "list", "data": [own]})
+        return JSONResponse({"object": "list", "data": [self._model.model_dump()]})
 
     async def model(self, request: Request) -> Response:
         self._check_model(request.path_params["name"])
-        return JSONResponse(model(self._opened.key, self._started))
+        return JSONResponse(self._model.model_dump())
 
     async def health(self, _request: Request) -> Response:
         opened, is_open = self._opened, self._workers.is_open
@@ -364,12 +339,8 @@ class _Server:
 
     def _check_model(self, name: str) -> None:
         if name != self._opened.key:
-            raise RequestError(
-                404,
-                f"the model {name[:200]!r} does not exist; this server has {self._opened.key!r}",
-                param="model",
-                code="model_not_found",
-            )
+            what = f"the model {name[:200]!r} does not exist; this server has {self._opened.key!r}"
+            raise RequestError(404, what, param="model", code="model_not_found")
 
 
 async def _or_cancelled(reply: asyncio.Future[Body], request: Request) -> Body:

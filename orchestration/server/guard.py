@@ -91,11 +91,8 @@ class Guard:
 def refuse_strangers(headers: dict[str, str], rules: AccessRules, scheme: str = "http") -> None:
     host = headers.get("host", "")
     if is_loopback(rules.host) and not _is_of_loopback(f"//{host}"):
-        raise RequestError(
-            421,
-            "this server answers to the names of loopback alone (127.0.0.1, localhost)",
-            code="wrong_host",
-        )
+        what = "this server answers to the names of loopback alone (127.0.0.1, localhost)"
+        raise RequestError(421, what, code="wrong_host")
     origin = headers.get("origin")
     if origin is not None and origin not in rules.origins:
         same = is_same_origin(origin, scheme, host)
@@ -112,12 +109,8 @@ def refuse_without_token(headers: dict[str, str], token: SecretVerifier, address
             return
     except TooManyAttemptsError as error:
         raise too_many(str(error), error.seconds) from None
-    raise RequestError(
-        401,
-        "the token is missing or wrong; send `Authorization: Bearer …`",
-        kind="authentication_error",
-        code="invalid_api_key",
-    )
+    what = "the token is missing or wrong; send `Authorization: Bearer …`"
+    raise RequestError(401, what, kind="authentication_error", code="invalid_api_key")
 
 
 async def _bounded(headers: dict[str, str], receive: Receive, most: int) -> Receive:

@@ -87,41 +87,26 @@ class StudyTools:
 
     def definitions(self) -> dict[str, ToolDefinition]:
         cost = f"All runs together may cost {self._usd:g} US dollars; local models cost nothing."
-        tools: dict[str, tuple[type[BaseModel], Callable[[Any], Reply], str]] = {
-            "studies": (
-                NoArguments,
-                self._list,
-                "List the studies of the workspace, with what is wrong with a file.",
-            ),
-            "plan": (
-                StudyForm,
-                self._plan,
-                "Say what a run of a study would build, call and cost; nothing is run.",
-            ),
-            "run": (
-                RunForm,
-                self._run,
-                f"Run a study, or some of its cells and questions, and return the verdict. {cost}",
-            ),
-            "verdict": (
-                StudyForm,
-                lambda form: self._verdict_of(self._result(form.study)),
-                "Say which cell (chunking, embedder, retriever, model) to use, and how sure that is.",
-            ),
-            "compare": (
-                CompareForm,
-                self._compare,
-                "Compare two cells question by question, with the interval of the difference.",
-            ),
-            "question": (
-                QuestionForm,
-                self._question,
-                "Look at a question in a cell: evidence, passages, where evidence was lost, answer, scores.",
-            ),
+        about = {
+            "studies": "List the studies of the workspace, with what is wrong with a file.",
+            "plan": "Say what a run of a study would build, call and cost; nothing is run.",
+            "run": f"Run a study, or some of its cells and questions, and return the verdict. {cost}",
+            "verdict": "Say which cell (chunking, embedder, retriever, model) to use, and how sure that is.",
+            "compare": "Compare two cells question by question, with the interval of the difference.",
+            "question": "Look at a question in a cell: evidence, passages, where evidence was lost, answer, "
+            "scores.",
+        }
+        tools: dict[str, tuple[type[BaseModel], Callable[[Any], Reply]]] = {
+            "studies": (NoArguments, self._list),
+            "plan": (StudyForm, self._plan),
+            "run": (RunForm, self._run),
+            "verdict": (StudyForm, lambda form: self._verdict_of(self._result(form.study))),
+            "compare": (CompareForm, self._compare),
+            "question": (QuestionForm, self._question),
         }
         return {
-            name: ToolDefinition(about, form, self._in_thread(answer), changes=name == "run")
-            for name, (form, answer, about) in tools.items()
+            name: ToolDefinition(about[name], form, self._in_thread(answer), changes=name == "run")
+            for name, (form, answer) in tools.items()
         }
 
     def _in_thread(self, answer: Callable[[Any], Reply]) -> Callable[[Any], Any]:
