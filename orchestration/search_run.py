@@ -85,15 +85,8 @@ class Costs:
         return self._known[key]
 
     def _estimated(self, names: Sequence[str]) -> Most:
-        part = Slice(
-            self.study.whole,
-            frozenset(names),
-            None,
-            len(names),
-            len(names),
-            self.n_questions,
-            self.n_questions,
-        )
+        n, asked = len(names), self.n_questions
+        part = Slice(self.study.whole, frozenset(names), None, n, n, asked, asked)
         study = self.study.sliced(self.study.study, part)
         with TemporaryDirectory() as folder:
             home = Home(Path(folder) / "empty")

@@ -52,7 +52,9 @@ def marked_pieces(passage: str, spans: Iterable[tuple[int, int]]) -> list[Json]:
     >>> marked_pieces("It costs twelve pounds.", [(9, 22)])
     [{'t': 'It costs '}, {'t': 'twelve pounds', 'm': True}, {'t': '.'}]
     """
-    marked = ((start, end, {"t": plain(passage[start:end]), "m": True}) for start, end in spans)
+    marked: list[tuple[int, int, Json]] = [
+        (start, end, {"t": plain(passage[start:end]), "m": True}) for start, end in spans
+    ]
     return _pieces(passage, marked)
 
 
