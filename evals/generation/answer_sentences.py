@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from rag_assay.assets.chunking.sentence_splitter import sentence_places
+from rag_assay.evals.retrieval.question_words import stop_words
 
 REMEMBERED = 2048  # stretches whose sentences are kept
 _HEADING_WORDS = 14  # a longer line without a full stop is text that goes on in the next one
@@ -22,6 +23,8 @@ _ITEM = (
     r"(?!\d)(?:\s+|$)"
 )
 _NUMBERED = r"(?:\s*\(?\d{1,3}[a-z]?[.)])(?=\s)"
+_RECITAL = r"\s*\(\d{1,3}[a-z]?\)\s+(?=[^\W\d_a-z])"
+_DEFINITION = r"\s*\(\d{1,3}[a-z]?\)\s+[\"'„“‚‘»«›‹]"
 _TITLE = (
     r"\s*(?:(?:Article|Artikel|Section|Abschnitt|Chapter|Kapitel|Annex|Anhang|Title|Titel|Part|Teil|Recital)\b"
     r"\s*[\dIVXLC]+|§+\s*\d+|(?:CHAPTER|SECTION|ANNEX|TITLE|PART|KAPITEL|ABSCHNITT|ANHANG|TITEL|TEIL)\b)"
@@ -70,6 +73,8 @@ class Unit(NamedTuple):
     paragraph: which paragraph of the stretch it stands in, from 0
     is_broken: the stretch begins or ends within it, or it is a title: it has no full stop
     goes_on: it follows a sentence of its paragraph, and the stretch ends within it
+    is_recital: it stands in a paragraph such as "(3) The market is small." without a heading, by which an act
+        gives its reasons
     """
 
     text: str
@@ -80,6 +85,7 @@ class Unit(NamedTuple):
     paragraph: int
     is_broken: bool
     goes_on: bool = False
+    is_recital: bool = False
 
 
 def stretches(
@@ -159,10 +165,11 @@ def answer_units(text: str, begins_whole: bool = True) -> tuple[Unit, ...]:
             heading, lead = " ".join(text[start:end].split()), ""
             continue
         item = re.compile(_ITEM).match(text, start, end)
-        if number == 0 and not begins_whole and re.compile(_NUMBERED).match(text, start, end):
-            item = None  # "16. Januar", of which a chunk's edge may have cut the beginning
+        if number == 0 and not begins_whole and _may_be_cut(text[start:]):
+            item = None
         begin = item.end() if item else start
         is_numbered = item is not None and re.compile(_NUMBERED).match(text, start, end) is not None
+        is_recital = not heading and re.compile(_RECITAL).match(text, start, end) is not None
         is_row = kind == "row"
         places = [(0, end - begin)] if is_row else _merged(text[begin:end].replace("\n", " "))
         if is_numbered and lead_is_numbered:
@@ -176,12 +183,27 @@ def answer_units(text: str, begins_whole: bool = True) -> tuple[Unit, ...]:
             held = lead if item is not None else ""
             follows = bool(found) and found[-1].paragraph == number and number == len(paragraphs) - 1
             goes_on = cut and not is_first and follows and b == places[-1][1]
-            found.append(Unit(plain, begin + a, begin + b, held, heading, number, cut, goes_on))
+            unit = Unit(plain, begin + a, begin + b, held, heading, number, cut, goes_on, is_recital)
+            found.append(unit)
             if plain.endswith(":"):
                 lead, lead_is_numbered = plain, is_numbered
             elif item is None:
                 lead = ""
     return tuple(found)
+
+
+def _may_be_cut(text: str) -> bool:
+    """Whether a number at a chunk's beginning may be the rest of a sentence, as in "16. Januar kam er".
+
+    "(3) The" is a recital. "4. States" is a paragraph where the fifth one follows, and so is "4. The".
+    """
+    numbered = re.match(rf"{_NUMBERED}\s+", text)
+    if numbered is None or re.match(_RECITAL, text) or re.match(_DEFINITION, text):
+        return False
+    word = re.compile(_WORD).match(text, numbered.end())
+    following = int(re.findall(r"\d+", numbered[0])[0]) + 1
+    is_paragraph = word is not None and word[0][:1].isupper() and word[0].casefold() in stop_words()
+    return not (is_paragraph or re.search(rf"\n\s*\(?{following}[.)]\s", text))
 
 
 def _begins(text: str, is_item: bool) -> bool:

@@ -54,7 +54,7 @@ Embed: TypeAlias = "Callable[[list[str]], npt.NDArray[np.floating]]"
 CountTokens = Callable[[Sequence[str]], list[int]]
 Floats: TypeAlias = "npt.NDArray[np.float64]"
 
-CODE_VERSION = "12"
+CODE_VERSION = "13"
 """Raised when another sentence, or another probability, comes of the same passages and vectors."""
 
 _WORD = r"\w+"
@@ -64,6 +64,7 @@ _REMEMBERED = 1024  # texts whose groups of letters are kept, about 6 kB each
 _CLOSE, _CLOSE_BESIDE = 0.5, 2.0
 """By how much a further sentence may be worse than the best one, as log odds: of another text, of its own."""
 _CUT = 1.0  # log odds that a sentence loses which a chunk's edge cut
+_GIVES_REASONS = 1.5  # … a recital: questions about acts ask more often for what their articles say
 _ASKED = 100.0  # log odds that a sentence loses which asks something: any other one comes first
 _ASKS = r"[?？؟][\"'”“’‘»«›‹)\]]*$"
 _ORDINAL = (
@@ -238,6 +239,7 @@ class Draft:
         elsewhere = known["elsewhere" if self.standalone is not None else "elsewhere_alone"]
         lost = [
             _CUT * one.unit.goes_on
+            + _GIVES_REASONS * one.unit.is_recital
             + _ASKED * bool(re.search(_ASKS, one.unit.text))
             + elsewhere * bool(self.quoted and one.document not in self.quoted)
             for one in self.candidates

@@ -53,6 +53,26 @@ def test_what_the_edge_of_a_chunk_cut_is_broken() -> None:
     assert answer_units("16. Januar kam er. Er blieb.", begins_whole=False)[0].is_broken
 
 
+@pytest.mark.parametrize(
+    ("chunk", "first"),
+    [
+        ("(3) The Council agreed to 55 %. It is high.", "The Council agreed to 55 %."),
+        ("4. The fee is 5 €. It is due.", "The fee is 5 €."),
+        ("4. States pay.\n5. They report.", "States pay."),
+    ],
+)
+def test_a_numbered_paragraph_at_the_beginning_of_a_chunk_is_whole(chunk: str, first: str) -> None:
+    found = answer_units(chunk, begins_whole=False)[0]
+    assert (found.text, found.is_broken) == (first, False)
+
+
+def test_recitals_stand_under_no_heading() -> None:
+    recital = answer_units("(3) The market is small. It grows.", begins_whole=False)
+    paragraph = answer_units("§ 5 Gebühren\n(1) Die Gebühr beträgt 5 €.")
+    definition = answer_units("(1) ‘stock’ means oil.", begins_whole=False)
+    assert [one.is_recital for one in (*recital, *paragraph, *definition)] == [True, True, False, False]
+
+
 def test_neighbouring_chunks_are_read_as_one_text() -> None:
     text = "The ferry leaves at noon, and calls at the island."
     parts = [Passage(text[20:], "b", "d", start=20, end=50), Passage(text[:30], "a", "d", start=0, end=30)]
