@@ -53,7 +53,7 @@ class Extractive(Generator):
     varies: ClassVar[bool] = False
     writes_markers: ClassVar[bool] = False
 
-    max_tokens: Annotated[int, Field(ge=8, le=4096)] = 80
+    max_tokens: Annotated[int, Field(ge=8, le=4096)] = 120
     min_score: Annotated[float, Field(ge=-1, le=2)] | None = fitted()["confidence"]["threshold"]
 
     @model_validator(mode="before")

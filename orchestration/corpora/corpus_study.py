@@ -191,7 +191,7 @@ def _retrievers(choices: CorpusSettings) -> list[str]:
 
 
 def _generators(first: str, budget: int) -> list[str]:
-    extractive = f"  extractive: {{extractive: {{context_tokens: {budget}, max_tokens: 80}}}}"
+    extractive = f"  extractive: {{extractive: {{context_tokens: {budget}}}}}"
     if first == "extractive":
         return [extractive]
     from rag_assay.warehouse.inference import models

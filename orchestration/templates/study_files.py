@@ -51,7 +51,7 @@ retrievers:
 
 QUESTIONS_PART = """\
 generators:
-  extractive: {{extractive: {{context_tokens: {budget}, max_tokens: 80}}}} # every pipeline reads equally much
+  extractive: {{extractive: {{context_tokens: {budget}}}}} # every pipeline reads equally much
   # A model of your own, through LiteLLM; set the provider's key in the environment:
   # gpt: {{llm: {{model: openai/gpt-4o-mini, temperature: 0, context_tokens: {budget}}}}}
 
