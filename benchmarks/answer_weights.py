@@ -39,7 +39,8 @@ from rag_assay.evals.retrieval.query import Query
 from rag_assay.evals.retrieval.ranking import Ranking
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.registry import read_retriever
-from rag_assay.evals.study.study_file import BUNDLED, read_study
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.evals.study.study_names import BUNDLED
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.parquet import read_parquet

@@ -32,7 +32,8 @@ from rag_assay.evals.retrieval.query import Query
 from rag_assay.evals.retrieval.ranking import Ranking
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
-from rag_assay.evals.study.study_file import BUNDLED, read_study
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.evals.study.study_names import BUNDLED
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.inference import models

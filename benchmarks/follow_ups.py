@@ -27,7 +27,8 @@ from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.evals.chat.question_requests import QuestionRequest
 from rag_assay.evals.generation.citations import without_markers
 from rag_assay.evals.retrieval.index import OpenIndex
-from rag_assay.evals.study.study_file import BUNDLED, read_study
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.evals.study.study_names import BUNDLED
 from rag_assay.orchestration.driver import Driver
 from rag_assay.orchestration.question_service.opened_cell import OpenedCell, open_cell
 from rag_assay.orchestration.settings import prepare

@@ -26,11 +26,10 @@ import yaml
 from rag_assay.assets.tokenization.tokenizer import load_tokenizer
 from rag_assay.evals.pipeline.ranking_rows import RankingRows
 from rag_assay.evals.retrieval.clock import Clock
-from rag_assay.evals.retrieval.context import Memory, RetrievalContext, TextEmbedder
+from rag_assay.evals.retrieval.context import Memory, RetrievalContext, SharedSearcher, TextEmbedder
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query_runner import QueryRunner, warm_up
 from rag_assay.evals.retrieval.query_vectors import QueryVector, embed_queries
-from rag_assay.evals.retrieval.retriever_references import SharedSearcher
 from rag_assay.warehouse.inference import models
 from rag_assay.warehouse.paths import Home, home
 

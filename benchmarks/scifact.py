@@ -20,8 +20,7 @@ from rag_assay.assets.tokenization.words import plain_tokens
 from rag_assay.evals.retrieval.bm25 import Bm25
 from rag_assay.evals.retrieval.contract import Retriever
 from rag_assay.evals.retrieval.dense import Dense
-from rag_assay.evals.retrieval.fusion import fuse_rankings
-from rag_assay.evals.retrieval.fusion_methods import (
+from rag_assay.evals.retrieval.fusion import (
     Arithmetic,
     Geometric,
     Harmonic,
@@ -30,6 +29,7 @@ from rag_assay.evals.retrieval.fusion_methods import (
     RelativeScore,
     Rrf,
     Weighted,
+    fuse_rankings,
 )
 from rag_assay.evals.retrieval.fusion_tuning import choose_weights
 from rag_assay.evals.retrieval.query import Query

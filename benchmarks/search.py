@@ -34,14 +34,18 @@ from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.run_studies import find_known
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import read_study
-from rag_assay.evals.successive_halving.elimination import EliminationRules, Values, look, regret_of
 from rag_assay.evals.successive_halving.rungs import (
+    EliminatedCell,
+    EliminationRules,
     StratifiedQuestion,
+    Values,
     draw_cells,
+    look,
     one_factor,
     question_order,
-    race,
+    regret_of,
     rungs,
+    stays,
     strata_of,
 )
 from rag_assay.orchestration.driver import Driver
@@ -104,6 +108,42 @@ class Outcome(NamedTuple):
 
 
 Method = Callable[[Scored, int], Outcome]
+
+
+class Raced(NamedTuple):
+    """How a race ended; dropped: rung, from 1 -> cells; evaluations: questions asked of cells"""
+
+    left: list[str]
+    dropped: dict[int, list[EliminatedCell]]
+    evaluations: int
+
+
+def race(
+    cells: Sequence[str],
+    values: Values,
+    blocks: Sequence[Sequence[str]],
+    rules: EliminationRules,
+    clusters: Clustering = ALONE,
+    *,
+    cap: int | None = None,
+) -> Raced:
+    """Race cells over blocks of questions; after each but the last some may be dropped."""
+    left, dropped, spent = list(cells), dict[int, list[EliminatedCell]](), 0
+    asked: set[str] = set()
+    for rung, block in enumerate(blocks, 1):
+        asked |= set(block)
+        spent += len(left) * len(block)
+        if rung == len(blocks) or len(left) < 2:
+            continue
+        known = {cell: {q: v for q, v in values[cell].items() if q in asked} for cell in left}
+        ahead = [len(one) for one in blocks[rung:]]
+        found = look(left, known, rules, clusters)
+        if cap is not None:
+            keep = stays([1.0] * len(found.left), ahead, spent, cap)
+            found = look(left, known, rules._replace(keep=keep), clusters)
+        dropped[rung] = found.dropped
+        left = found.left
+    return Raced(left, dropped, spent)
 
 
 def racing(first: int, growth: float, share: float | None = None) -> Method:

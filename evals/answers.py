@@ -14,13 +14,6 @@ from rag_assay.assets.engine.table import StageTable, distribution
 from rag_assay.assets.recipes.build_half import may_cost
 from rag_assay.evals.generation.context_budget import Cut
 from rag_assay.evals.generation.contract import Answer, Passage
-from rag_assay.evals.pipeline.gate_fitting import (
-    FitInputs,
-    generation_context,
-    parts_of,
-    record_of_gate,
-    with_fitted_gate,
-)
 from rag_assay.evals.pipeline.passages import (
     AnswerWithContexts,
     cell_recipes,
@@ -31,11 +24,16 @@ from rag_assay.evals.pipeline.passages import (
     write_contexts,
 )
 from rag_assay.evals.pipeline.retrieval import (
+    FitInputs,
     LateRetrieval,
     OpenRetrieval,
     RetrievalInputs,
+    generation_context,
     open_retrieval,
+    parts_of,
+    record_of_gate,
     search_recipes,
+    with_fitted_gate,
 )
 from rag_assay.evals.pipeline.stage_inputs import GridStage, read_questions, sampled_questions
 from rag_assay.evals.study.cells import Cell
@@ -325,7 +323,7 @@ def _checks(rows: list[dict[str, Any]], meant: Mapping[str, Cut | None]) -> tupl
     cut = [
         row["question_id"]
         for row in rows
-        if _is_cut(row["cuts"], meant.get(row["question_id"])) or row["status"] == Status.TRUNCATED
+        if row["status"] == Status.TRUNCATED or _is_cut(row["cuts"], meant.get(row["question_id"]))
     ]
     numbers = {"by_status": dict(Counter(str(row["status"]) for row in rows))}
     missing = round(1 - MIN_COVERAGE, 6)

@@ -7,18 +7,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
-import polars as pl
-
 from rag_assay.assets.engine.stage import BuildContext, BuildResult, PartitionRef
 from rag_assay.assets.engine.table import StageTable
 from rag_assay.evals.judge_calibration.human_estimates import estimate_rows, judging_metrics, wanted_width
-from rag_assay.evals.pipeline.stage_inputs import GridStage, read_questions
+from rag_assay.evals.pipeline.stage_inputs import GridStage, read_questions, read_rows
 from rag_assay.evals.study.cells import Cell
 from rag_assay.evals.study.study import Study
-from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
+from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.identity import digest
-from rag_assay.warehouse.parquet import frame, read_parquet, write_parquet
+from rag_assay.warehouse.parquet import frame, write_parquet
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import HUMAN_ESTIMATES
 
@@ -79,8 +77,9 @@ class HumanEstimates(GridStage):
 
         study = self.grid.studies[key]
         inputs = dict(zip(self.needs(key), self.inputs(key, work.store), strict=True))
-        annotations = _read(inputs[PartitionRef("annotations", key)], work)
-        scores = {one.key: _read(inputs[PartitionRef("scores", one.key)], work) for one in self._run(key)}
+        annotations = read_rows(inputs[PartitionRef("annotations", key)], work.store)
+        needs = {one.key: PartitionRef("scores", one.key) for one in self._run(key)}
+        scores = {cell: read_rows(inputs[need], work.store) for cell, need in needs.items()}
         clusters = clustering(read_questions(list(inputs.values()), work), study.clusters)
         rows = estimate_rows(study, annotations, scores, clusters, _sooner(work.home, key))
         write_parquet(frame(rows, HUMAN_ESTIMATES), folder / FILE)
@@ -98,10 +97,6 @@ def _sooner(home: Home, study: str) -> Mapping[str, float]:
     if queue is None or queue.order != "disputed":
         return {}
     return {one.item_id: drawing_weight(one.disputed) for one in queue.items if one.disputed is not None}
-
-
-def _read(artifact: Artifact, work: BuildContext) -> pl.DataFrame:
-    return read_parquet(work.store.folder(artifact.stage, artifact.identity) / f"{artifact.stage}.parquet")
 
 
 def _meta(study: Study, rows: list[dict[str, Any]]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from rag_assay.assets.engine.table import StageTable
 from rag_assay.assets.recipes.build_half import may_cost
 from rag_assay.evals.judging.contract import Judge, JudgeContext
 from rag_assay.evals.pipeline.cell_items import case_needs, judge_context, judge_digest, read_cases
-from rag_assay.evals.pipeline.stage_inputs import GridStage, read_questions
+from rag_assay.evals.pipeline.stage_inputs import GridStage, read_questions, read_rows
 from rag_assay.evals.study.cells import JudgedCell
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.artifacts import Artifact
@@ -149,7 +149,8 @@ class JudgeCards(GridStage):
         if card.labels:
             labelled = read_labels(study.resolve(card.labels.file), judge.judged_metrics, card.labels)
         trials = trials_of(cases, labelled, judge.judged_metrics, card.mutations, study.seed)
-        stored = {need.key: _stored(one, work) for need, one in inputs.items() if need.stage == "judgements"}
+        judgements = [(need.key, one) for need, one in inputs.items() if need.stage == "judgements"]
+        stored = {cell: read_rows(one, work.store) for cell, one in judgements}
         by = judge_digest(study, name)
         known = known_rows(self.name, key, by, folder / JUDGED, work)
         known += _as_trials(trials.trials, stored)
@@ -196,10 +197,6 @@ class JudgeCards(GridStage):
         study, _ = self._study(key)
         context = judge_context(study, self._cells(key)[0], work)
         return replace(context, purpose=Purpose("judging", study.study, key), progress=work.progress)
-
-
-def _stored(artifact: Artifact, work: BuildContext) -> pl.DataFrame:
-    return read_parquet(work.store.folder("judgements", artifact.identity) / "judgements.parquet")
 
 
 def _bare(rows: pl.DataFrame, judge: Judge) -> list[Row]:

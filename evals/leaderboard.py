@@ -13,7 +13,7 @@ from rag_assay.assets.engine.stage import BuildContext, BuildResult, Check, Head
 from rag_assay.assets.engine.table import Plot, PlotInterval, StageTable, intervals
 from rag_assay.evals.judging.judge_metrics import JudgedScores
 from rag_assay.evals.metrics.costs import running_costs
-from rag_assay.evals.pipeline.stage_inputs import GridStage, read_questions
+from rag_assay.evals.pipeline.stage_inputs import GridStage, read_questions, read_rows
 from rag_assay.evals.statistics.bootstrap import CONFIDENCE, RESAMPLES
 from rag_assay.evals.statistics.comparison import answered_share, primary_of
 from rag_assay.evals.statistics.verdict import Verdict, VerdictInputs, labels_of, verdict_on
@@ -21,7 +21,7 @@ from rag_assay.evals.study.cells import NO_GENERATOR, Cell
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.artifacts import Artifact
 from rag_assay.warehouse.identity import digest
-from rag_assay.warehouse.parquet import frame, read_parquet, write_parquet
+from rag_assay.warehouse.parquet import frame, write_parquet
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import ANSWERS, LEADERBOARD, QUESTIONS, SCORES, VERDICTS
 
@@ -263,8 +263,7 @@ def _read(stage: str, cell: Cell, work: BuildContext, columns: Iterable[str] | N
     """Read the current scores or answers of a cell (schemas.SCORES, schemas.ANSWERS), or some columns."""
     artifact = work.store.current(stage, cell.key)
     assert artifact is not None  # noqa: S101 -- `Stage.inputs` has seen it
-    path = work.store.folder(stage, artifact.identity) / f"{stage}.parquet"
-    return read_parquet(path, None if columns is None else list(columns))
+    return read_rows(artifact, work.store, None if columns is None else list(columns))
 
 
 def _with_cell_ids(

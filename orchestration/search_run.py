@@ -21,7 +21,6 @@ from rag_assay.evals.study.grid import Grid, read_questions_of
 from rag_assay.evals.study.run_plan import plan
 from rag_assay.evals.study.sections import SearchBudget
 from rag_assay.evals.study.study import Study
-from rag_assay.evals.successive_halving.elimination import EliminationRound, EliminationRules, Values, look
 from rag_assay.evals.successive_halving.records import (
     NOT_DRAWN,
     NOT_VARIED,
@@ -34,13 +33,17 @@ from rag_assay.evals.successive_halving.records import (
     with_savings,
 )
 from rag_assay.evals.successive_halving.rungs import (
+    EliminationRound,
+    EliminationRules,
     Field,
     Rung,
     StratifiedQuestion,
+    Values,
     draw_cells,
     field_of,
     in_words,
     is_of_rankings,
+    look,
     one_factor,
     question_order,
     rung_of,

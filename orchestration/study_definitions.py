@@ -39,7 +39,7 @@ def definitions_of(
     key = layout.name(OPTIONS)
     names = {name: layout.name(one) for name, one in identifiers(grid.studies).items()}
     jobs = {
-        name: study_job(one.unsearched(), names[name], layout=layout, options=resource)
+        name: study_job(one.narrowed(None), names[name], layout=layout, options=resource)
         for name, one in sorted(grid.studies.items())
     }
     conditions, freshness = automation_conditions(stages), {"pages": freshness_policy(grid)}

@@ -33,8 +33,7 @@ def run_study(
         InputError: the study, or what it names, cannot be used.
     """
     from rag_assay.evals.study.grid import read_questions_of
-    from rag_assay.evals.study.run_studies import note, refuse_taken
-    from rag_assay.evals.study.slice_selection import note_slice, slice_study
+    from rag_assay.evals.study.run_studies import note, note_slice, refuse_taken, slice_study
     from rag_assay.evals.study.study_check import unreachable_models
     from rag_assay.orchestration.driver import Driver
     from rag_assay.orchestration.search_run import search_study

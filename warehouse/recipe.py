@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, get_args
 
 from pydantic import (
@@ -68,3 +69,19 @@ class Recipe(Strict):
 
     def meaning(self) -> dict[str, JsonValue]:
         return self.model_dump(mode="json", context=_IDENTITY)
+
+
+def nested_recipes(part: object) -> Iterator[BaseModel]:
+    """Yield a component and the components in its fields, each before its own."""
+    if isinstance(part, BaseModel):
+        yield part
+    for one in children_of(part):
+        yield from nested_recipes(one)
+
+
+def children_of(part: object) -> Iterable[object]:
+    if isinstance(part, BaseModel):
+        return [getattr(part, name) for name in type(part).model_fields]
+    if isinstance(part, Mapping):
+        return part.values()
+    return part if isinstance(part, list | tuple) else ()

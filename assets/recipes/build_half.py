@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import (
-    BaseModel,
     Field,
     SerializerFunctionWrapHandler,
     field_validator,
@@ -28,7 +27,7 @@ from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference import weights
 from rag_assay.warehouse.inference.chat_model import ChatModel
-from rag_assay.warehouse.recipe import Strict
+from rag_assay.warehouse.recipe import Strict, nested_recipes
 from rag_assay.warehouse.source import Source, is_url
 from rag_assay.warehouse.suggestions import unknown
 
@@ -59,20 +58,12 @@ def may_cost(*parts: object) -> bool:
     >>> may_cost(EmbedderRecipe(model="openai/any", api={}))
     True
     """
-    return any(map(_may_cost, parts))
+    return any(map(_may_cost, [*parts, *nested_recipes(parts)]))
 
 
 def _may_cost(part: object) -> bool:
-    if isinstance(part, Api):
-        return True
     chat = part if isinstance(part, ChatModel) else getattr(part, "chat", None)
-    if isinstance(chat, ChatModel) and any(map(_is_paid, chat.ranked())):
-        return True
-    if isinstance(part, BaseModel):
-        return may_cost(*(getattr(part, name) for name in type(part).model_fields))
-    if isinstance(part, dict):
-        return may_cost(*part.values())
-    return may_cost(*part) if isinstance(part, list | tuple) else False
+    return isinstance(part, Api) or (isinstance(chat, ChatModel) and any(map(_is_paid, chat.ranked())))
 
 
 def _is_paid(chat: ChatModel) -> bool:

@@ -14,7 +14,7 @@ from rag_assay.assets.embedding.component_embedders import AnyEmbedder
 from rag_assay.assets.recipes.build_half import Name
 from rag_assay.evals.generation.contract import AnyGenerator
 from rag_assay.evals.pipeline.retrieval import CellParts
-from rag_assay.evals.retrieval.component_kinds import AnyRetriever
+from rag_assay.evals.retrieval.contract import AnyRetriever
 from rag_assay.evals.study import registry  # noqa: F401 -- fills the registries that the fields below read
 from rag_assay.evals.study.cells import Cell
 from rag_assay.warehouse.atomic_write import write_file

@@ -17,7 +17,7 @@ from pydantic import Field, field_validator, model_validator
 from rag_assay.assets.chunking.sentence_splitter import sentences
 from rag_assay.evals.judging import contract
 from rag_assay.evals.judging.entailment.hypotheses import Splitting, windows
-from rag_assay.evals.judging.entailment.pairs import PAIRS, WORDS, EntailmentPair, PairName, split, text_of
+from rag_assay.evals.judging.entailment.judge import PAIRS, WORDS, EntailmentPair, PairName, split, text_of
 from rag_assay.warehouse.encodable import all_encodable
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.inference.cross_encoders import PairModel, load_pair_model

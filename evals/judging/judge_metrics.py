@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from rag_assay.evals.judging.contract import Judge, JudgeCase, JudgedMetric
 from rag_assay.evals.metrics.contract import Case, Metric, Score
 from rag_assay.warehouse.status import Status
-
-if TYPE_CHECKING:
-    pass
 
 Vote = Literal["mean", "majority"]
 ALIKE = 9  # decimals in which two values are the same for a majority

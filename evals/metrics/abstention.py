@@ -9,7 +9,7 @@ from rag_assay.evals.metrics.contract import AnsweredCase, AnswerMetric, Score
 from rag_assay.warehouse.status import Status
 
 if TYPE_CHECKING:
-    from rag_assay.evals.metrics.context import MetricContext
+    from rag_assay.evals.metrics.contract import MetricContext
 
 
 class Abstention(AnswerMetric):

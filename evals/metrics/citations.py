@@ -7,14 +7,11 @@ compared, so they say whether an answer can be traced, not whether it follows.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag_assay.evals.metrics.contract import Case, Citations, Gold, Metric, Score, Sees, no_answer
 from rag_assay.warehouse.schemas import Status
 from rag_assay.warehouse.spans import Span
-
-if TYPE_CHECKING:
-    pass
 
 
 class _OfCitations(Metric):

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from rag_assay.evals.metrics.contract import Case, Metric, Score, no_answer
 from rag_assay.warehouse.status import MIN_COVERAGE, RETRYABLE, Status
-
-if TYPE_CHECKING:
-    pass
-
 
 PER = 1_000  # questions
 

@@ -12,7 +12,7 @@ from rag_assay.evals.metrics.contract import AnsweredCase, AnswerMetric, Score
 from rag_assay.warehouse.status import Status
 
 if TYPE_CHECKING:
-    from rag_assay.evals.metrics.context import MetricContext
+    from rag_assay.evals.metrics.contract import MetricContext
 
 JUDGE = EmbedderRecipe(model="all-MiniLM-L6-v2", max_tokens=512, overflow="average")
 """The same embedder judges every cell, whatever embedder the cell itself searches with."""

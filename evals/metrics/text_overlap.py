@@ -15,7 +15,7 @@ from rag_assay.warehouse.status import Status
 if TYPE_CHECKING:
     import regex
 
-    from rag_assay.evals.metrics.context import MetricContext
+    from rag_assay.evals.metrics.contract import MetricContext
 
 
 UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"

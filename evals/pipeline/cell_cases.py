@@ -12,7 +12,6 @@ from rag_assay.assets.engine.stage import BuildContext, Resource
 from rag_assay.assets.indexing.index_rows import moment
 from rag_assay.evals.generation.citations import claims, without_markers
 from rag_assay.evals.judging.judge_metrics import JudgedScores
-from rag_assay.evals.metrics.context import MetricContext
 from rag_assay.evals.metrics.contract import (
     Case,
     Citations,
@@ -21,6 +20,7 @@ from rag_assay.evals.metrics.contract import (
     DocumentRow,
     EvaluatedAnswer,
     Metric,
+    MetricContext,
     Ranked,
     Reading,
     Score,
@@ -28,7 +28,7 @@ from rag_assay.evals.metrics.contract import (
 )
 from rag_assay.evals.metrics.reuse import StoredScores, identity_of
 from rag_assay.evals.pipeline.passages import contexts_of
-from rag_assay.evals.pipeline.stage_inputs import budget_of, read_questions, sampled_questions
+from rag_assay.evals.pipeline.stage_inputs import budget_of, read_questions, read_rows, sampled_questions
 from rag_assay.evals.pipeline.system_answers import ranked_by_system
 from rag_assay.evals.question_sets.evidence import gold_of
 from rag_assay.evals.rubrics.human_rating_metrics import PeopleScores, said
@@ -140,7 +140,7 @@ def judged_scores(
     judge: str, artifact: Artifact, work: BuildContext
 ) -> dict[str, dict[str, tuple[Score, ...]]]:
     columns = ["question_id", "metric", "replicate", "status", "value", "reason"]
-    rows = read_parquet(work.store.folder(artifact.stage, artifact.identity) / "judgements.parquet", columns)
+    rows = read_rows(artifact, work.store, columns)
     found: dict[str, dict[str, tuple[Score, ...]]] = {}
     for question, metric, _, status, value, reason in rows.sort("replicate").iter_rows():
         of_question = found.setdefault(question, {})
@@ -190,8 +190,7 @@ class ScoreResources(Resource):
 
     def annotations(self, artifact: Artifact) -> dict[str, pl.DataFrame]:
         if self._annotations is None or self._annotations[0] != artifact.identity:
-            path = self.work.store.folder("annotations", artifact.identity) / "annotations.parquet"
-            found = read_parquet(path).partition_by("cell", as_dict=True)
+            found = read_rows(artifact, self.work.store).partition_by("cell", as_dict=True)
             self._annotations = (artifact.identity, {str(cell): rows for (cell,), rows in found.items()})
         return self._annotations[1]
 
@@ -225,7 +224,7 @@ def _ranking(folder: Path, data_version: str) -> RankedQuestions:
 
 
 def _ranked_by_system(answers: Artifact, work: BuildContext, *, has_documents: bool) -> RankedQuestions:
-    rows = read_parquet(work.store.folder("answers", answers.identity) / "answers.parquet")
+    rows = read_rows(answers, work.store)
     spans, ended = ranked_by_system(rows, contexts_of(work.store, answers), has_documents=has_documents)
     told = digest(sorted([question, *one] for question, one in ended.items()))
     placed = digest([told, sorted([question, *map(list, found)] for question, found in spans.items())])
@@ -236,8 +235,7 @@ def _corpus_facts(artifacts: list[Artifact], work: BuildContext) -> CorpusFacts:
     columns = ["doc_id", "published_at", "title", "text"]
     rows: list[DocumentRow] = []
     for artifact in artifacts:
-        folder = work.store.folder(artifact.stage, artifact.identity)
-        for doc, published, title, text in read_parquet(folder / "documents.parquet", columns).iter_rows():
+        for doc, published, title, text in read_rows(artifact, work.store, columns).iter_rows():
             day = moment(published)
             rows.append(DocumentRow(doc, day.date().isoformat() if day else None, title, text))
     facts = document_facts(rows)
@@ -249,7 +247,7 @@ def _answers(
 ) -> tuple[dict[str, EvaluatedAnswer], dict[Reading, str]]:
     if artifact is None:
         return {}, {"answer": "", "citations": "", "answer_cost": ""}
-    rows = read_parquet(work.store.folder("answers", artifact.identity) / "answers.parquet")
+    rows = read_rows(artifact, work.store)
     if with_markers:
         plain = [text and without_markers(text) for text in rows["answer"]]
         rows = rows.with_columns(citing=pl.col("answer"), answer=pl.Series(plain, dtype=pl.String))

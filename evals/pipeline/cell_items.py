@@ -18,11 +18,12 @@ from rag_assay.evals.judging.contract import Need as Part
 from rag_assay.evals.pipeline.passages import (
     Headings,
     contexts_of,
+    documents_of_evidence,
     evidence_passages,
     headings_of,
     passage_of,
 )
-from rag_assay.evals.pipeline.stage_inputs import budget_of, progress_of, read_questions
+from rag_assay.evals.pipeline.stage_inputs import budget_of, progress_of, read_questions, read_rows
 from rag_assay.evals.rubrics.items import Item
 from rag_assay.evals.study.cells import NO_GENERATOR, Cell, JudgedCell
 from rag_assay.evals.study.grid import Grid
@@ -196,8 +197,8 @@ def read_answers(
     artifact = inputs.get(PartitionRef("answers", cell.key))
     if artifact is None:
         return {}
-    path = work.store.folder("answers", artifact.identity) / "answers.parquet"
-    rows = read_parquet(path, ["question_id", "status", "reason", "answer", "chunk_ids", "cuts"])
+    columns = ["question_id", "status", "reason", "answer", "chunk_ids", "cuts"]
+    rows = read_rows(artifact, work.store, columns)
     found = {row["question_id"]: row for row in rows.iter_rows(named=True)}
     if study.generators[cell.generator].writes_markers and not markers:
         for row in found.values():
@@ -267,12 +268,7 @@ def _delivered(chunk: str, hits: Spans, index: OpenIndex, headings: Headings) ->
 def _evidence(
     inputs: Inputs, questions: list[Row], answers: Mapping[str, Row], work: BuildContext
 ) -> dict[str, tuple[Passage, ...]]:
-    from rag_assay.assets.cleaning.corpus import corpus_documents
-
-    wanted = {piece["doc_id"] for row in questions for piece in row["evidence"] if piece["doc_id"]}
-    documents = corpus_documents([one for need, one in inputs.items() if need.stage == "documents"], work)
-    of_evidence = documents.filter(pl.col("doc_id").is_in(list(wanted)))
-    by_id = {row["doc_id"]: row for row in of_evidence.iter_rows(named=True)}
+    by_id = documents_of_evidence(inputs.values(), questions, work)
     found = {}
     for row in questions:
         answer = answers.get(row["question_id"])

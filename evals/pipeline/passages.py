@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,6 +12,7 @@ import polars as pl
 from rag_assay.assets.engine.stage import BuildContext, PartitionRef
 from rag_assay.evals.generation.contract import Answer, Generator, Passage
 from rag_assay.evals.metrics.token_budget import CHARACTERS_A_TOKEN
+from rag_assay.evals.pipeline.stage_inputs import read_rows
 from rag_assay.evals.spreadsheet_import.bundle import Place, SheetRow, cell_digest, cell_rows
 from rag_assay.evals.study.cells import Cell
 from rag_assay.evals.study.grid import Grid
@@ -46,19 +47,18 @@ def read_passages(
     grid: Grid, cell: Cell, inputs: Sequence[Artifact], questions: pl.DataFrame, work: BuildContext
 ) -> Passages:
     generator = grid.studies[cell.study].generators[cell.generator]
-    rows = questions.iter_rows(named=True)
+    rows = questions.to_dicts()
     if generator.reads in {"nothing", "system"}:
         return {row["question_id"]: [] for row in rows}
     if generator.reads == "evidence":
-        documents = _documents([one for one in inputs if one.stage == "documents"], questions, work)
+        documents = documents_of_evidence(inputs, rows, work)
         return {row["question_id"]: evidence_passages(row, documents)[: generator.passages] for row in rows}
     by_stage = {one.stage: one for one in inputs}
     return _ranked(by_stage["rankings"], by_stage["indexes"], by_stage.get("chunks"), generator, work)
 
 
 def headings_of(chunks: Artifact, work: BuildContext, chunk_ids: Sequence[str] | None = None) -> Headings:
-    path = work.store.folder("chunks", chunks.identity) / "chunks.parquet"
-    found = read_parquet(path, ["chunk_id", "heading_path"])
+    found = read_rows(chunks, work.store, ["chunk_id", "heading_path"])
     if chunk_ids is not None:
         found = found.filter(pl.col("chunk_id").is_in(chunk_ids))
     return {chunk: tuple(path or ()) for chunk, path in found.iter_rows()}
@@ -86,13 +86,14 @@ def _ranked(
     return found
 
 
-def _documents(
-    artifacts: list[Artifact], questions: pl.DataFrame, work: BuildContext
+def documents_of_evidence(
+    inputs: Iterable[Artifact], questions: Iterable[Mapping[str, Any]], work: BuildContext
 ) -> Mapping[str, Mapping[str, Any]]:
     from rag_assay.assets.cleaning.corpus import corpus_documents
 
-    wanted = questions["evidence"].explode().struct.field("doc_id").drop_nulls().unique().to_list()
-    rows = corpus_documents(artifacts, work).filter(pl.col("doc_id").is_in(wanted))
+    wanted = {piece["doc_id"] for row in questions for piece in row["evidence"] if piece["doc_id"]}
+    documents = corpus_documents([one for one in inputs if one.stage == "documents"], work)
+    rows = documents.filter(pl.col("doc_id").is_in(list(wanted)))
     return {row["doc_id"]: row for row in rows.iter_rows(named=True)}
 
 
@@ -173,18 +174,8 @@ def write_contexts(found: dict[str, AnswerWithContexts], folder: Path) -> str:
         for rank, one in enumerate(answer.passages, 1)
     ]
     write_parquet(frame(rows, CONTEXTS), folder / FILE)
-    placed = ("doc_id", "start", "end")
-    return digest(
-        [
-            [
-                row["question_id"],
-                row["rank"],
-                row["text"],
-                *([row[name] for name in placed] if row["doc_id"] else []),
-            ]
-            for row in rows
-        ]
-    )
+    told, placed = ("question_id", "rank", "text"), ("doc_id", "start", "end")
+    return digest([[row[name] for name in (*told, *(placed if row["doc_id"] else ()))] for row in rows])
 
 
 def contexts_of(store: ArtifactStore, answers: Artifact) -> dict[str, tuple[Passage, ...]]:

@@ -9,8 +9,6 @@ from dataclasses import asdict, dataclass, replace
 from itertools import zip_longest
 from typing import Any, Literal
 
-from pydantic import BaseModel
-
 from rag_assay.assets.chunks import Chunks
 from rag_assay.assets.documents import Documents
 from rag_assay.assets.embeddings import Embeddings
@@ -18,25 +16,23 @@ from rag_assay.assets.engine.stage import BuildContext, Stage, is_by_recipe_of_n
 from rag_assay.assets.indexes import Indexes
 from rag_assay.evals.generation.contract import Answer, GenerationContext, Generator, Passage, Request
 from rag_assay.evals.generation.quotation import quoted_documents
-from rag_assay.evals.pipeline.gate_fitting import (
-    FitInputs,
-    GenerationRequest,
-    generation_for,
-    with_fitted_gate,
-)
 from rag_assay.evals.pipeline.passages import Headings, headings_of, passage_of
 from rag_assay.evals.pipeline.retrieval import (
     CellParts,
+    FitInputs,
+    GenerationRequest,
     OpenRetrieval,
     RetrievalInputs,
+    generation_for,
     open_retrieval,
     parts_of_cell,
+    with_fitted_gate,
 )
 from rag_assay.evals.pipeline.run_resources import RunResources
 from rag_assay.evals.query_transforms.follow_up import FollowUp, own_words
 from rag_assay.evals.query_transforms.time_frame import TimeFrame
 from rag_assay.evals.question_sets.losses import losses_of
-from rag_assay.evals.retrieval.contract import OpenTransform, QueryTransform, Searcher
+from rag_assay.evals.retrieval.contract import OpenTransform, QueryTransform, Retriever, Searcher
 from rag_assay.evals.retrieval.query import Query, QueryInterpretation, Removal
 from rag_assay.evals.retrieval.query_runner import QueryResult
 from rag_assay.evals.retrieval.ranking import Ranking
@@ -47,6 +43,7 @@ from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
 from rag_assay.warehouse.closing import Closeable
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.inference.local_llm import free_cores
+from rag_assay.warehouse.recipe import nested_recipes
 from rag_assay.warehouse.schemas import Status
 
 
@@ -80,14 +77,8 @@ def for_chat(retrieval: OpenRetrieval) -> OpenRetrieval:
     return replace(retrieval, searcher=ChatSearcher(transforms, retrieval.searcher))
 
 
-def _holds(part: object, kind: type[QueryTransform]) -> bool:
-    if isinstance(part, kind):
-        return True
-    if isinstance(part, BaseModel):
-        part = vars(part)
-    if isinstance(part, dict):
-        part = tuple(part.values())
-    return isinstance(part, tuple | list) and any(_holds(one, kind) for one in part)
+def _holds(retriever: Retriever, kind: type[QueryTransform]) -> bool:
+    return any(isinstance(one, kind) for one in nested_recipes(retriever))
 
 
 Decliner = Literal["no_passages", "gate", "min_score", "model"]

@@ -11,7 +11,7 @@ from rag_assay.assets.engine.stage import DUCKDB, BuildContext, Stage
 from rag_assay.evals.study.cells import Cell
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
-from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
 from rag_assay.warehouse.inference.budget import Budget
 from rag_assay.warehouse.parquet import read_parquet
 
@@ -38,9 +38,14 @@ def progress_of(cell: Cell, work: BuildContext) -> Callable[[str, int, int], Non
     return lambda label, done, of: work.progress(f"{label}{where}", done, of)
 
 
+def read_rows(artifact: Artifact, store: ArtifactStore, columns: list[str] | None = None) -> pl.DataFrame:
+    """Read the table of an artifact that has the name of its stage."""
+    folder = store.folder(artifact.stage, artifact.identity)
+    return read_parquet(folder / f"{artifact.stage}.parquet", columns)
+
+
 def read_questions(artifacts: list[Artifact], work: BuildContext) -> pl.DataFrame:
-    sets = [one for one in artifacts if one.stage == "questions"]
-    return pl.concat(read_parquet(work.store.folder(a.stage, a.identity) / "questions.parquet") for a in sets)
+    return pl.concat(read_rows(one, work.store) for one in artifacts if one.stage == "questions")
 
 
 def sampled_questions(study: Study, cell: Cell, questions: pl.DataFrame) -> pl.DataFrame:

@@ -21,6 +21,7 @@ from rag_assay.assets.engine.stage import BuildContext, PartitionRef
 from rag_assay.evals.generation.contract import Answer, Passage
 from rag_assay.evals.judging.judge_metrics import JudgedScores
 from rag_assay.evals.pipeline.cell_items import answer_needs, passage_needs, questions_of, read_passages
+from rag_assay.evals.pipeline.stage_inputs import read_rows
 from rag_assay.evals.rubrics.human_rating_metrics import PeopleScores
 from rag_assay.evals.study.cells import AXES, Cell
 from rag_assay.evals.study.grid import Grid
@@ -124,8 +125,8 @@ def root_span(told: TracedQuestion, ended: int) -> TraceSpan:
         metadata["status"] = str(answer.status)
     attributes: dict[str, Value] = {
         "openinference.span.kind": "CHAIN",
-        **_input(told.question),
-        **_output(text),
+        **_text("input", told.question),
+        **_text("output", text),
         "metadata": json.dumps(metadata, ensure_ascii=False),
     }
     failure = _failure_of(answer) if answer else told.failure
@@ -133,7 +134,10 @@ def root_span(told: TracedQuestion, ended: int) -> TraceSpan:
 
 
 def _retriever(told: TracedQuestion, start: int, end: int) -> TraceSpan:
-    attributes: dict[str, Value] = {"openinference.span.kind": "RETRIEVER", **_input(told.question)}
+    attributes: dict[str, Value] = {
+        "openinference.span.kind": "RETRIEVER",
+        **_text("input", told.question),
+    }
     for number, one in enumerate(told.passages):
         attributes |= _document(f"retrieval.documents.{number}", one)
     return TraceSpan(
@@ -172,8 +176,8 @@ def _reranker(told: TracedQuestion, one: Reranking, at: int) -> TraceSpan:
 
 def _generator(told: TracedQuestion, answer: Answer, start: int, end: int) -> TraceSpan:
     text = answer.raw or answer.text
-    kind = "LLM" if answer.model else "CHAIN"
-    attributes: dict[str, Value] = {"openinference.span.kind": kind, **_input(told.question), **_output(text)}
+    attributes = {**_text("input", told.question), **_text("output", text)}
+    attributes["openinference.span.kind"] = "LLM" if answer.model else "CHAIN"
     if answer.model:
         provider, _, name = answer.model.partition("/")
         attributes |= {"llm.model_name": name or provider}
@@ -219,20 +223,11 @@ def _failure_of(answer: Answer) -> str | None:
     return f"{answer.status}: {answer.reason or ''}" if answer.status in FAILED else None
 
 
-def _input(text: str) -> dict[str, Value]:
-    return {
-        "input.value": REDACTED if _hides("INPUTS") else text,
-        "input.mime_type": "text/plain",
-    }
-
-
-def _output(text: str | None) -> dict[str, Value]:
+def _text(what: Literal["input", "output"], text: str | None) -> dict[str, Value]:
     if text is None:
         return {}
-    return {
-        "output.value": REDACTED if _hides("OUTPUTS") else text,
-        "output.mime_type": "text/plain",
-    }
+    hides = _hides("INPUTS" if what == "input" else "OUTPUTS")
+    return {f"{what}.value": REDACTED if hides else text, f"{what}.mime_type": "text/plain"}
 
 
 def _hides(what: Literal["INPUTS", "OUTPUTS"]) -> bool:
@@ -244,11 +239,7 @@ def _nanoseconds(seconds: float | None) -> int:
 
 
 def _about(cell: Cell) -> dict[str, Value | None]:
-    return {
-        "study": cell.study,
-        "cell": cell.key,
-        **{axis: getattr(cell, axis) for axis in AXES},
-    }
+    return {"study": cell.study, "cell": cell.key, **dict(zip(AXES, cell.axes, strict=True))}
 
 
 # Cells of a run --------------------------------------------------------------------------------------------
@@ -280,16 +271,17 @@ def _traces_of(grid: Grid, cell: Cell, work: BuildContext) -> Iterable[SentTrace
     if scores is None or len(inputs) < len(needs):
         return
     questions = questions_of(grid, cell, inputs, work)
-    answers = _answers(inputs.get(PartitionRef("answers", cell.key)), work)
+    answered = inputs.get(PartitionRef("answers", cell.key))
+    answers: dict[str, dict[str, Any]] = {}
+    if answered:
+        answers = {row["question_id"]: row for row in read_rows(answered, store).iter_rows(named=True)}
     passages = read_passages(grid, cell, inputs, questions, answers, work)
     ranking = inputs.get(PartitionRef("rankings", cell.ranking))
     searches, rerankings = _searches(ranking, work), _stored_rerankings(ranking, work)
-    rows = read_parquet(store.folder("scores", scores.identity) / "scores.parquet")
-    of_question = {
-        str(name): part for (name,), part in rows.partition_by("question_id", as_dict=True).items()
-    }
+    rows = read_rows(scores, store).partition_by("question_id", as_dict=True)
+    of_question = {str(name): part for (name,), part in rows.items()}
     annotators, now = _annotators(study, cell), time.time_ns()
-    answered = inputs.get(PartitionRef("answers", cell.key)) or ranking or scores
+    traced = answered or ranking or scores
     for row in questions:
         question = row["question_id"]
         answer = answers.get(question)
@@ -312,14 +304,7 @@ def _traces_of(grid: Grid, cell: Cell, work: BuildContext) -> Iterable[SentTrace
             scores=() if of_this is None else of_this.iter_rows(named=True),
             annotators=annotators,
         )
-        yield SentTrace(root_span(told, now), f"{cell.key} {answered.identity} {question}")
-
-
-def _answers(artifact: Artifact | None, work: BuildContext) -> dict[str, dict[str, Any]]:
-    if artifact is None:
-        return {}
-    rows = read_parquet(work.store.folder(artifact.stage, artifact.identity) / "answers.parquet")
-    return {row["question_id"]: row for row in rows.iter_rows(named=True)}
+        yield SentTrace(root_span(told, now), f"{cell.key} {traced.identity} {question}")
 
 
 def _answer(row: Row) -> Answer:

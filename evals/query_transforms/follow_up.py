@@ -12,8 +12,7 @@ from typing import Annotated, ClassVar, NamedTuple, Self
 from pydantic import Field, model_validator
 
 from rag_assay.assets.tokenization.words import plain_tokens
-from rag_assay.evals.query_transforms.model_transform import ByModel, quote_input
-from rag_assay.evals.query_transforms.query_rewriting import rewritten
+from rag_assay.evals.query_transforms.model_transform import ByModel, quote_input, rewritten
 from rag_assay.evals.query_transforms.rules.follow_up_cues import ASKS, OPENERS, depends, is_courtesy
 from rag_assay.evals.query_transforms.rules.named_dates import (
     Dated,

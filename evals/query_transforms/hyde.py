@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import StringConstraints
 
-from rag_assay.evals.query_transforms.model_transform import ByModel, quote_input
-from rag_assay.evals.query_transforms.query_rewriting import keyword_form, statement, vector_of
+from rag_assay.evals.query_transforms.model_transform import (
+    ByModel,
+    keyword_form,
+    quote_input,
+    statement,
+    vector_of,
+)
 from rag_assay.evals.retrieval.question_words import MAX_READ
 from rag_assay.warehouse.recipe import Strict
 

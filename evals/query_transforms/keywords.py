@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple,
 import numpy as np
 from pydantic import Field, model_validator
 
-from rag_assay.evals.query_transforms.model_transform import ByModel, quote_input
-from rag_assay.evals.query_transforms.query_rewriting import keyword_form, rewritten, with_text
+from rag_assay.evals.query_transforms.model_transform import (
+    ByModel,
+    keyword_form,
+    quote_input,
+    rewritten,
+    with_text,
+)
 from rag_assay.evals.retrieval.question_words import MAX_READ, Language, content, language
 from rag_assay.warehouse.recipe import Strict
 

@@ -7,8 +7,14 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from rag_assay.evals.query_transforms.model_transform import ByModel, quote_input
-from rag_assay.evals.query_transforms.query_rewriting import keyword_form, rewritten, statement, with_text
+from rag_assay.evals.query_transforms.model_transform import (
+    ByModel,
+    keyword_form,
+    quote_input,
+    rewritten,
+    statement,
+    with_text,
+)
 from rag_assay.evals.retrieval.context import RetrievalContext
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query

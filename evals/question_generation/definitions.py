@@ -8,8 +8,14 @@ from functools import cache
 from typing import NamedTuple
 
 from rag_assay.assets.chunking.sentence_splitter import word_set
-from rag_assay.evals.question_generation.candidate import Language, QuestionCandidate
-from rag_assay.evals.question_generation.texts import LISTS, SourceText, content_words, turned_around
+from rag_assay.evals.question_generation.texts import (
+    LISTS,
+    Language,
+    QuestionCandidate,
+    SourceText,
+    content_words,
+    turned_around,
+)
 from rag_assay.evals.retrieval.question_words import stop_words
 from rag_assay.evals.word_lists import entries, groups
 

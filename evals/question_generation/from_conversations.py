@@ -2,21 +2,43 @@
 
 from __future__ import annotations
 
+import re
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
 from pydantic import ValidationError
 
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.evals.pipeline.cell_items import StudyQuestions
 from rag_assay.evals.query_transforms.rules.follow_up_cues import depends
 from rag_assay.evals.query_transforms.rules.named_dates import day_of
-from rag_assay.evals.question_generation.candidate import normalize
 from rag_assay.evals.question_generation.generator import UNRELATED, Matrix, NearDuplicates, chance_cosine
-from rag_assay.evals.question_generation.review import AskedInChat, ReviewedQuestion, ReviewPassage
-from rag_assay.evals.question_sets.question_files import EvidenceQuote
+from rag_assay.evals.question_generation.llm.candidates import corpus_frame, documents_of
+from rag_assay.evals.question_generation.question_file import embed_for
+from rag_assay.evals.question_generation.review import (
+    AskedInChat,
+    ReviewedQuestion,
+    ReviewFile,
+    ReviewPassage,
+    read_review,
+    with_earlier_reviews,
+    write_review,
+)
+from rag_assay.evals.question_generation.texts import normalize
+from rag_assay.evals.question_sets.question_files import EvidenceQuote, write_yaml
 from rag_assay.evals.retrieval.question_words import language as language_of
-from rag_assay.warehouse.conversations import Conversation, Turn
+from rag_assay.evals.study.study import Study
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.evals.study.study_names import BUNDLED
+from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.conversations import Conversation, Conversations, Turn
+from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import Status
 
 Page = tuple[str, str | None]
@@ -27,13 +49,16 @@ MOST_COMMENTS, LONGEST_COMMENT = 5, 400
 MOST_PASSAGES, LONGEST_PASSAGE = 3, 1_000
 LONGEST_TURN = 20_000  # characters of what was said before, as a question file takes them
 
-HEADING = """\
-Questions that people asked in conversations, to be read by a person. Give each one its `review`:
+REVIEWING = """\
+Give each one its `review`:
   accept  it is good as it is
   mend    you have changed it here (question, ground_truth, evidence …)
   drop    it is of no use
   open    not looked at yet
 Then: assay questions review {file}
+"""
+HEADING = f"""\
+Questions that people asked in conversations, to be read by a person. {REVIEWING}\
 `asked` says how often it was asked in all its wordings, and what people thought of the answers. Evidence is
 a proposal: what was cited by an answer with a thumb up. A question without evidence needs some, or a
 `ground_truth`, or `answerable: false`, before it can be accepted. Names of people may stand in questions."""
@@ -66,16 +91,8 @@ class ConversationQuestion:
         return wanted[only]
 
 
-@dataclass
-class _Group:
-    """Questions that ask the same, the first as it was asked first."""
-
-    first: ConversationQuestion
-    others: list[ConversationQuestion] = field(default_factory=list)
-
-    @property
-    def every(self) -> list[ConversationQuestion]:
-        return [self.first, *self.others]
+_Group = list[ConversationQuestion]
+"""Questions that ask the same, the first as it was asked first."""
 
 
 def questions_in(conversations: Iterable[Conversation]) -> list[ConversationQuestion]:
@@ -104,8 +121,7 @@ def questions_of(
     pages: Mapping[str, Page],
 ) -> tuple[ReviewedQuestion, ...]:
     """Return what was asked, most often first; near duplicates are one, known questions are left out."""
-    groups = _grouped(asked, known, embed)
-    groups.sort(key=lambda group: -len(group.every))
+    groups = sorted(_grouped(asked, known, embed), key=len, reverse=True)
     found = (_reviewed(group, pages) for group in groups)
     return tuple(one for one in found if one is not None)
 
@@ -128,38 +144,36 @@ def _grouped(
     for one, vector in zip(asked, vectors[first_asked:], strict=True):
         if one.history and depends(one.question):
             key = (*map(normalize, one.history[0::2]), normalize(one.question))
-            group = following.setdefault(key, _Group(one))
-            if group.first is not one:
-                group.others.append(one)
+            following.setdefault(key, []).append(one)
             continue
         one = replace(one, history=())  # noqa: PLW2901 -- it stands alone, and is asked so
         if normalize(one.question) in plain_known or old.like(one.question, vector):
             continue
         like = new.like(one.question, vector)
         if like is not None:
-            by_text[like].others.append(one)
+            by_text[like].append(one)
         else:
             new.keep(one.question, vector)
-            by_text[one.question] = _Group(one)
+            by_text[one.question] = [one]
     return [*by_text.values(), *following.values()]
 
 
 def _reviewed(group: _Group, pages: Mapping[str, Page]) -> ReviewedQuestion | None:
-    first, every = group.first, group.every
+    first = group[0]
     turn = first.turns[0]
-    evidence = _evidence(every, pages)
-    declined = all(one.is_declined for one in every)
-    wordings = dict.fromkeys(one.question for one in group.others if one.question != first.question)
-    comments = [comment[:LONGEST_COMMENT] for one in every for comment in one.comments]
+    evidence = _evidence(group, pages)
+    declined = sum(one.is_declined for one in group)
+    wordings = dict.fromkeys(one.question for one in group if one.question != first.question)
+    comments = [comment[:LONGEST_COMMENT] for one in group for comment in one.comments]
     told = AskedInChat(
-        times=len(every),
-        up=sum(one.up for one in every),
-        down=sum(one.down for one in every),
-        declined=sum(one.is_declined for one in every),
+        times=len(group),
+        up=sum(one.up for one in group),
+        down=sum(one.down for one in group),
+        declined=declined,
         also_as=tuple(wordings)[:10],
         comments=tuple(comments[:MOST_COMMENTS]),
     )
-    with_passages = next((one for asked in every for one in asked.turns if one.passages), turn)
+    with_passages = next((one for asked in group for one in asked.turns if one.passages), turn)
     try:
         return ReviewedQuestion.model_validate(
             {
@@ -168,7 +182,7 @@ def _reviewed(group: _Group, pages: Mapping[str, Page]) -> ReviewedQuestion | No
                 "question": first.question,
                 "evidence": [one.model_dump(exclude_none=True) for one in evidence],
                 "needs": "any" if len(evidence) > 1 else "all",
-                "answerable": not (declined and not evidence),
+                "answerable": declined < len(group) or bool(evidence),
                 "asked_at": day_of(turn.asked_at),
                 "conversation": [text[:LONGEST_TURN] or "…" for text in first.history],
                 "asked": told.model_dump(),
@@ -204,3 +218,114 @@ def _evidence(every: Sequence[ConversationQuestion], pages: Mapping[str, Page]) 
             for other in found.values()
         )
     ]
+
+
+_FLOW = re.compile(r"^(questions:[ \t]*\[[^#\n]*[^\s#,])([ \t]*,?[ \t]*\][ \t]*)$", re.MULTILINE)
+_TURN = threading.Lock()
+_BLOCK = re.compile(r"^questions:[ \t]*(?:#.*)?\n(?:(?:[ \t]*#.*|[ \t]*)\n)*([ \t]*)- ", re.MULTILINE)
+
+
+def review_of(
+    study: Study, asked: Sequence[ConversationQuestion], set_name: str, named: str, work: BuildContext
+) -> ReviewFile:
+    several = len(study.corpus.sources) > 1
+    documents = documents_of(corpus_frame(study, work))
+    pages = {one.doc_id: (one.url, one.source if several else None) for one in documents}
+    known = StudyQuestions(study, work).texts
+    questions = questions_of(asked, known, embed_for(study, work), pages)
+    languages = [one.language or "en" for one in questions]
+    language = max(sorted(set(languages)), key=languages.count, default="en")
+    return ReviewFile(question_set=set_name, language=language, study=named, questions=questions)
+
+
+def texts_in(study: Study, work: BuildContext) -> Callable[[str, str | None], list[str]]:
+    documents = documents_of(corpus_frame(study, work))
+
+    def texts_of(url: str, source: str | None) -> list[str]:
+        return [one.text for one in documents if one.url == url and source in (None, one.source)]
+
+    return texts_of
+
+
+class ChatReview:
+    """The review of a study's chat questions; thread-safe. questions: path of the file that it makes"""
+
+    def __init__(self, study: Study, home: Home) -> None:
+        self.study = study
+        self.home = home
+        self.set_name = f"{study.study}-asked"
+        self.path = study.path.with_name(f"{self.set_name}.review.yaml")
+        self.questions = study.path.with_name(f"{self.set_name}.questions.yaml")
+
+    def file(self, only: Only = "down") -> ReviewFile:
+        asked = [one for one in questions_in(Conversations(self.home).of(self.study.study)) if one.fits(only)]
+        with closing(BuildContext(self.home)) as work:
+            study = read_study(self.study.path)  # it may have been edited since the page was opened
+            found = review_of(study, asked, self.set_name, study.path.name, work)
+        return with_earlier_reviews(found, self.path) if self.path.exists() else found
+
+    def decide(self, file: ReviewFile, question: ReviewedQuestion) -> ReviewFile:
+        with _TURN:
+            is_there = self.path.exists()  # perhaps of `questions from-chat`, with more questions
+            current = with_earlier_reviews(file, self.path, keep_open=True) if is_there else file
+            every = (question if one.id == question.id else one for one in current.questions)
+            decided = current.model_copy(update={"questions": tuple(every)})
+            write_review(self.path, decided, HEADING)
+        return decided
+
+    def add_to_study(self) -> int:
+        """Write the accepted questions as a file that the study lists; raises InputError with nothing
+        changed.
+        """
+        if self.study.path.resolve().parent == BUNDLED.resolve():
+            name = self.study.path.name
+            raise InputError(
+                f"{name} is part of rag-assay and cannot be changed; copy it to a study of your own"
+            )
+        with _TURN, closing(BuildContext(self.home)) as work:
+            read = read_review(self.path, texts_in(read_study(self.study.path), work))
+            text = self.study.path.read_text(encoding="utf-8")
+            edited = with_question_file(text, self.questions.name)
+            before = self.questions.read_bytes() if self.questions.exists() else None
+            write_yaml(read.rows, self.questions)
+            if edited != text:
+                _replace(self.study.path, edited)
+                try:
+                    read_study(self.study.path)
+                except InputError:
+                    _replace(self.study.path, text)
+                    if before is None:
+                        self.questions.unlink()
+                    else:
+                        self.questions.write_bytes(before)
+                    raise
+        return len(read.rows)
+
+
+def _replace(path: Path, text: str) -> None:
+    with atomic_write(path) as new:
+        new.write_text(text, encoding="utf-8")
+
+
+def with_question_file(text: str, name: str) -> str:
+    r"""Return the text of a study file that lists a question file too.
+
+    It is the last one of a list on one line, and the first one of a list of lines.
+
+    >>> with_question_file("study: s\nquestions: [{file: a.yaml}]\n", "b.yaml")
+    'study: s\nquestions: [{file: a.yaml}, {file: b.yaml}]\n'
+    >>> print(with_question_file("questions:\n  - file: a.yaml\nmetrics: [mrr]\n", "b.yaml"))
+    questions:
+      - file: b.yaml
+      - file: a.yaml
+    metrics: [mrr]
+    <BLANKLINE>
+    """
+    if re.search(rf"^[^#\n]*\bfile:[ \t]*[\"']?{re.escape(name)}(?![\w.-])", text, re.MULTILINE):
+        return text
+    if found := _FLOW.search(text):
+        return f"{text[: found.end(1)]}, {{file: {name}}}]{text[found.end(2) :]}"
+    if found := _BLOCK.search(text):
+        at = found.start(1)
+        return f"{text[:at]}{found[1]}- file: {name}\n{text[at:]}"
+    raise InputError(f"add `- file: {name}` to `questions` of the study file; it could not be edited here")

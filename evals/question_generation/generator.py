@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_assay.assets.indexing.lexical import lexical_of
-from rag_assay.evals.question_generation.candidate import Drop, QuestionCandidate, Quote, Tally
 from rag_assay.evals.question_generation.kinds import KINDS, Sample, Texts, draw_candidates
-from rag_assay.evals.question_generation.texts import LISTS
+from rag_assay.evals.question_generation.texts import LISTS, Drop, QuestionCandidate, Quote, Tally
 from rag_assay.evals.question_sets.alignment import places_of
 from rag_assay.evals.retrieval.analyzer import Analyzer, Tokenizer, merge_forms, question_tokens
 from rag_assay.evals.retrieval.question_words import content

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 from rag_assay.evals.query_transforms.rules.named_dates import Dated, find_dates
-from rag_assay.evals.question_generation.candidate import (
+from rag_assay.evals.question_generation.definitions import definitions_of
+from rag_assay.evals.question_generation.texts import (
+    LISTS,
     Drop,
     Language,
     QuestionCandidate,
     Quote,
-    Tally,
-    normalize,
-)
-from rag_assay.evals.question_generation.definitions import definitions_of
-from rag_assay.evals.question_generation.texts import (
-    LISTS,
     SourceText,
+    Tally,
     content_words,
     flaw,
     is_generic,
+    normalize,
     opening,
     tidy_text,
     turned_around,
@@ -356,7 +354,13 @@ def _asked(kind: str, question: str, text: SourceText, start: int, end: int) -> 
     return QuestionCandidate(kind, question, text.language, evidence)
 
 
-KINDS = ("titles", "headings", "definitions", "dates", "links")
+_OF_DOCUMENT: Mapping[str, Callable[[SourceText], Iterable[QuestionCandidate | Drop]]] = {
+    "titles": lambda text: [title_of(text)],
+    "headings": headings_of,
+    "definitions": definitions_of,
+    "dates": dates_of,
+}
+KINDS = (*_OF_DOCUMENT, "links")
 TITLES = 10_000  # that are compared with each other
 MANY = 3  # documents: what stands in more of them tells none apart
 
@@ -376,27 +380,14 @@ def draw_candidates(
     }
     for number, text in enumerate(texts()):
         for kind, sample in samples.items():
-            for found in _of_kind(kind, text, targets, home if number < PAGES else None):
+            read = _OF_DOCUMENT.get(kind)
+            links = links_of(text, targets, home if number < PAGES else None)
+            for found in read(text) if read else links:
                 if isinstance(found, Drop):
                     tally.drop(found)
                 else:
                     sample.add(normalize(found.question), found)
     return {kind: list(_merged(sample, tally)) for kind, sample in samples.items()}
-
-
-def _of_kind(
-    kind: str, text: SourceText, targets: Targets, home: Home | None
-) -> Iterator[QuestionCandidate | Drop]:
-    if kind == "titles":
-        yield title_of(text)
-    elif kind == "headings":
-        yield from headings_of(text)
-    elif kind == "definitions":
-        yield from definitions_of(text)
-    elif kind == "dates":
-        yield from dates_of(text)
-    else:
-        yield from links_of(text, targets, home)
 
 
 def _merged(sample: Sample[QuestionCandidate], tally: Tally) -> Iterator[QuestionCandidate]:

@@ -11,7 +11,6 @@ from rag_assay.assets.cleaning.corpus import corpus_documents, corpus_duplicates
 from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
 from rag_assay.assets.embedding.embedder import EmbedderRecipe
 from rag_assay.assets.engine.stage import BuildContext
-from rag_assay.evals.question_generation.candidate import QuestionCandidate, Quote
 from rag_assay.evals.question_generation.generator import (
     GeneratedQuestions,
     GenerationPlan,
@@ -19,7 +18,7 @@ from rag_assay.evals.question_generation.generator import (
     by_kind,
     made,
 )
-from rag_assay.evals.question_generation.texts import SourceText, texts_in
+from rag_assay.evals.question_generation.texts import QuestionCandidate, Quote, SourceText, texts_in
 from rag_assay.evals.question_sets.question_files import write_yaml
 from rag_assay.evals.study.grid import set_name
 from rag_assay.evals.study.study import Study

@@ -7,15 +7,22 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import Field, JsonValue, ValidationError, ValidationInfo, model_validator
+from pydantic import Field, JsonValue, ValidationInfo, model_validator
 
 from rag_assay.evals.question_sets.alignment import find_quote
-from rag_assay.evals.question_sets.question_files import QuestionFile, WrittenQuestion, rows_of, yaml_text
-from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.evals.question_sets.question_files import (
+    QuestionFile,
+    WrittenQuestion,
+    doubled_ids,
+    parse_yaml,
+    rows_of,
+    save_yaml,
+    yaml_text,
+)
 from rag_assay.warehouse.errors import InputError, Mistake
 from rag_assay.warehouse.recipe import Strict
-from rag_assay.warehouse.validation_errors import Finding, in_words, lines_of
-from rag_assay.warehouse.yaml_positions import MAX_BYTES, MarkedYaml, load
+from rag_assay.warehouse.validation_errors import Finding, lines_of
+from rag_assay.warehouse.yaml_positions import MarkedYaml
 
 HEADING = """\
 Questions that a model made, to be read by a person. Give each one its `review`:
@@ -121,12 +128,7 @@ def write_review(path: Path, file: ReviewFile, heading: str = HEADING) -> None:
     written = file.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     head = {"question_set": file.question_set, "language": file.language, "study": file.study}
     data = head | written | {"questions": [_ordered(one) for one in file.questions]}
-    text = yaml_text(data, heading.format(file=path.name))
-    if len(text.encode()) > MAX_BYTES:
-        raise InputError(f"{path}: the file would be larger than {MAX_BYTES // 1_000_000} MB; make fewer")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(path) as new:
-        new.write_text(text, encoding="utf-8", newline="\n")
+    save_yaml(yaml_text(data, heading.format(file=path.name)), path, "make fewer")
 
 
 def _ordered(question: ReviewedQuestion) -> dict[str, Any]:
@@ -166,7 +168,7 @@ def read_review(
     wanted = {"accept", "mend"} | ({"open"} if accept_open else set())
     chosen = [(number, one) for number, one in enumerate(parsed.questions) if one.review in wanted]
     findings = [
-        *_doubled(parsed),
+        *doubled_ids(parsed.questions),
         *_unfounded(chosen),
         *(f for number, one in chosen for f in _lost(number, one, texts_of)),
     ]
@@ -181,14 +183,8 @@ def read_review(
 
 
 def _parsed(path: Path) -> tuple[MarkedYaml, ReviewFile]:
-    marked = load(path)
-    if not isinstance(marked.data, dict):
-        text = "a review file is a mapping with the keys question_set, language, study and questions"
-        raise InputError(Mistake("no_review_file", path, 1, text))
-    try:
-        return marked, ReviewFile.model_validate(marked.data)
-    except ValidationError as error:
-        raise InputError(*lines_of(marked, in_words(error, ReviewFile))) from error
+    text = "a review file is a mapping with the keys question_set, language, study and questions"
+    return parse_yaml(path, ReviewFile, Mistake("no_review_file", path, 1, text))
 
 
 def study_of_review(path: Path) -> str:
@@ -204,15 +200,6 @@ def _nothing(counts: Counter[str]) -> str:
             "`review: accept` where you agree, or take the open ones too by --accept-open"
         )
     return f"all of {counts.total()} questions are dropped"
-
-
-def _doubled(parsed: ReviewFile) -> list[Finding]:
-    first: dict[str, int] = {}
-    return [
-        Finding(("questions", number, "id"), "doubled_id", f"a second question with the id {one.id}")
-        for number, one in enumerate(parsed.questions)
-        if first.setdefault(one.id, number) != number
-    ]
 
 
 def _unfounded(chosen: Sequence[tuple[int, ReviewedQuestion]]) -> list[Finding]:

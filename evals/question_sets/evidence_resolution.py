@@ -44,15 +44,10 @@ _PASSAGE = 100  # words: in how many passages a word stands says how rare it is
 _VERDICTS = frozenset({"yes", "no", "ja", "nein"})
 _NARROWEST = 30  # words of the stretch that is to hold a ground truth
 _FEW_WORDS = 3  # below so many that tell something, a ground truth is looked for together with its question
-_EXACT, _ALIGNED, _EQUAL = (
-    50,
-    5,
-    3,
-)  # documents that are read for a quote word for word, aligned, taken if equal
-_LITTLE, _WIDENED = (
-    0.05,
-    10,
-)  # share by which whole sentences may hold more; documents that are widened to them
+# Documents that are read for a quote word for word, aligned, taken if equal
+_EXACT, _ALIGNED, _EQUAL = 50, 5, 3
+# Share by which whole sentences may hold more; documents that are widened to them
+_LITTLE, _WIDENED = 0.05, 10
 _AROUND = 400  # characters by which a place is widened at most on each side, to whole sentences
 
 
@@ -111,9 +106,8 @@ class Lookup:
         """
         words = plain_words(truth)
         is_short = len(set(_telling(words))) < _FEW_WORDS
-        facts = (_telling(words).keys() if is_short else _facts(truth)) - _telling(
-            plain_words(question)
-        ).keys()
+        asked = _telling(plain_words(question)).keys()
+        facts = (_telling(words).keys() if is_short else _facts(truth)) - asked
         if is_short:
             words += plain_words(question)
         lower = least if least is not None else SHORT_WITH_FACTS if is_short else WITH_FACTS
@@ -153,14 +147,12 @@ class Lookup:
         return sorted(near, key=lambda one: -one[2].share)[:_WIDENED]
 
     def _rarity(self) -> Weights:
-        counts = np.zeros(len(self._numbers))
-        n_passages = 0
-        for ids in self._ids:
+        n_forms, n_passages = len(self._numbers), 0
+        counts = np.zeros(n_forms)
+        for ids in self._ids if n_forms else ():
             at = np.flatnonzero(ids >= 0)
-            in_passage = np.unique(at // _PASSAGE * max(len(counts), 1) + ids[at])
-            counts += (
-                np.bincount(in_passage % max(len(counts), 1), minlength=len(counts)) if len(counts) else 0
-            )
+            in_passage = np.unique(at // _PASSAGE * n_forms + ids[at])
+            counts += np.bincount(in_passage % n_forms, minlength=n_forms)
             n_passages += -(-len(ids) // _PASSAGE)
         return np.log1p((n_passages - counts + 0.5) / (counts + 0.5))
 
@@ -342,10 +334,8 @@ class Resolver:
         near = item["start"] * len(inside) // max(1, len(context))
         within = _nearest(inside, item["quote"], near)
         if within is None:
-            return {
-                **_lost(item, "the answer is not in its context as the document has it"),
-                "doc_id": document["doc_id"],
-            }
+            reason = "the answer is not in its context as the document has it"
+            return {**_lost(item, reason), "doc_id": document["doc_id"]}
         start, end = place.start + within.start, place.start + within.end
         return _placed(item, document, Alignment(start, end, place.similarity))
 

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import yaml
 from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, model_validator
@@ -19,6 +19,7 @@ from rag_assay.warehouse.recipe import Strict
 from rag_assay.warehouse.validation_errors import Finding, display_place, in_words, lines_of
 from rag_assay.warehouse.yaml_positions import MAX_BYTES, MarkedYaml, escape_text, load
 
+Parsed = TypeVar("Parsed", bound=Strict)
 UNFILLED = "Replace this by "
 """How a question of the template of `assay init` begins: it is not used until a real question is written."""
 
@@ -173,23 +174,22 @@ class QuestionFile(Strict):
     questions: Annotated[tuple[WrittenQuestion, ...], Field(min_length=1)]
 
 
-def read_yaml(path: Path) -> list[dict[str, Any]]:
+def parse_yaml(path: Path, kind: type[Parsed], no_mapping: Mistake) -> tuple[MarkedYaml, Parsed]:
     marked = load(path)
     if not isinstance(marked.data, dict):
-        text = "a question file is a mapping with the keys question_set, language and questions"
-        raise InputError(Mistake("no_question_file", path, 1, text))
+        raise InputError(no_mapping)
     try:
-        parsed = QuestionFile.model_validate(marked.data)
+        return marked, kind.model_validate(marked.data)
     except ValidationError as error:
-        raise InputError(*lines_of(marked, in_words(error, QuestionFile))) from error
+        raise InputError(*lines_of(marked, in_words(error, kind))) from error
+
+
+def read_yaml(path: Path) -> list[dict[str, Any]]:
+    text = "a question file is a mapping with the keys question_set, language and questions"
+    marked, parsed = parse_yaml(path, QuestionFile, Mistake("no_question_file", path, 1, text))
     written = _written(parsed, marked)
-    doubled = _doubled([question.id for question in parsed.questions])
-    if doubled:
-        found = [
-            Finding(("questions", number, "id"), "doubled_id", f"a second question with the id {name}")
-            for number, name in doubled
-        ]
-        raise InputError(*lines_of(marked, found))
+    if doubled := doubled_ids(parsed.questions):
+        raise InputError(*lines_of(marked, doubled))
     return rows_of(parsed, written)
 
 
@@ -219,9 +219,13 @@ def _written(parsed: QuestionFile, marked: MarkedYaml) -> list[WrittenQuestion]:
     return written
 
 
-def _doubled(ids: list[str]) -> list[tuple[int, str]]:
-    first = {name: number for number, name in reversed(list(enumerate(ids)))}
-    return [(number, name) for number, name in enumerate(ids) if first[name] != number]
+def doubled_ids(questions: Sequence[WrittenQuestion]) -> list[Finding]:
+    first: dict[str, int] = {}
+    return [
+        Finding(("questions", number, "id"), "doubled_id", f"a second question with the id {one.id}")
+        for number, one in enumerate(questions)
+        if first.setdefault(one.id, number) != number
+    ]
 
 
 def row_of(
@@ -262,13 +266,16 @@ _UNPLAIN = r"[^\t -\x7e\u00a0-\u1fff\u2010-\u2027\u2030-\u205e\u2070-\ud7ff\uf90
 
 def write_yaml(rows: Sequence[Mapping[str, Any]], path: Path, heading: str = "") -> Path:
     """Write a question file, whole or not at all; heading: comment without `#`"""
-    text = as_yaml(rows, heading)
+    save_yaml(as_yaml(rows, heading), path, "write fewer")
+    return path
+
+
+def save_yaml(text: str, path: Path, advice: str) -> None:
     if len(text.encode()) > MAX_BYTES:
-        raise InputError(f"{path}: the file would be larger than {MAX_BYTES // 1_000_000} MB; write fewer")
+        raise InputError(f"{path}: the file would be larger than {MAX_BYTES // 1_000_000} MB; {advice}")
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as new:
         new.write_text(text, encoding="utf-8", newline="\n")
-    return path
 
 
 def as_yaml(rows: Sequence[Mapping[str, Any]], heading: str = "") -> str:

@@ -21,8 +21,7 @@ from rag_assay.evals.human.spreadsheets.formula_escaping import CSV
 from rag_assay.evals.metrics.contract import Gold
 from rag_assay.evals.pipeline.stage_inputs import read_questions
 from rag_assay.evals.question_sets.evidence import gold_of
-from rag_assay.evals.question_sets.exporters import FORMS
-from rag_assay.evals.question_sets.exporters.contract import ExportInput
+from rag_assay.evals.question_sets.exporters import FORMS, ExportInput
 from rag_assay.evals.questions import Questions
 from rag_assay.evals.rankings import Rankings
 from rag_assay.evals.reporting.contexts import running

@@ -34,9 +34,8 @@ from rag_assay.evals.reporting.sections import (
 from rag_assay.evals.reporting.standings import LeaderboardCell, main_subset
 from rag_assay.evals.study.cells import AXES, UNREAD, varying_axes
 from rag_assay.evals.study.cells import Cell as StudyCell
-from rag_assay.evals.successive_halving.elimination import CellRegret, Regret, regret_of
 from rag_assay.evals.successive_halving.records import SearchRecord, left_out
-from rag_assay.evals.successive_halving.rungs import combinations
+from rag_assay.evals.successive_halving.rungs import CellRegret, Regret, combinations, regret_of
 
 MOST = 100  # cells that the table names
 BEST = 0.1  # share of the grid's cells of which a random draw is to hold one

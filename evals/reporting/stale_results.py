@@ -29,7 +29,7 @@ from rag_assay.evals.scores import Scores
 from rag_assay.evals.statistics.verdict import Verdict
 from rag_assay.evals.study.cells import NO_GENERATOR, Cell
 from rag_assay.evals.study.grid import Grid
-from rag_assay.evals.study.slice_selection import slice_study
+from rag_assay.evals.study.run_studies import slice_study
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.evals.successive_halving.records import narrow_study

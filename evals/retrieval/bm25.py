@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 
 from rag_assay.assets.indexing.lexical import Lexical
 from rag_assay.assets.tokenization.stems import Language
 from rag_assay.evals.retrieval.analyzer import Analyzer, Tokenizer, lemma_code, question_tokens
 from rag_assay.evals.retrieval.contract import Depth, IndexRetriever, Retriever
 from rag_assay.evals.retrieval.terms import Parameters, Variant, WordsOfChunks
-from rag_assay.warehouse.recipe import Strict
+from rag_assay.warehouse.recipe import Strict, nested_recipes
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -284,12 +284,4 @@ class Bm25(WordSearch):
 
 
 def word_searches(retrievers: Iterable[Retriever]) -> Iterator[WordSearch]:
-    waiting: list[object] = list(retrievers)
-    while waiting:
-        part = waiting.pop(0)
-        if isinstance(part, WordSearch):
-            yield part
-        elif isinstance(part, BaseModel):
-            waiting[:0] = [getattr(part, name) for name in type(part).model_fields]
-        elif isinstance(part, list | tuple):
-            waiting[:0] = list(part)
+    return (one for one in nested_recipes(list(retrievers)) if isinstance(one, WordSearch))

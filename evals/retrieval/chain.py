@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -9,8 +10,11 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple, Self, TypeVar
 
 from pydantic import Field, ValidationError, model_validator
 
-from rag_assay.evals.retrieval.component_kinds import AnyLink
+from rag_assay.evals.retrieval.context import SharedSearcher
 from rag_assay.evals.retrieval.contract import (
+    AnyLink,
+    AnyRetriever,
+    Depth,
     OpenStep,
     OpenTransform,
     QueryTransform,
@@ -18,11 +22,9 @@ from rag_assay.evals.retrieval.contract import (
     Searcher,
     Step,
 )
-from rag_assay.evals.retrieval.fusion import either, fuse_rankings
-from rag_assay.evals.retrieval.fusion_methods import Rrf
+from rag_assay.evals.retrieval.fusion import Rrf, either, fuse_rankings
 from rag_assay.evals.retrieval.query import Kind, Query
 from rag_assay.evals.retrieval.ranking import Ranking, nothing
-from rag_assay.evals.retrieval.retriever_references import SharedSearcher
 from rag_assay.warehouse.recipe import error_at
 
 if TYPE_CHECKING:
@@ -220,3 +222,37 @@ def _widens(link: AnyLink) -> bool:
 
 def _at(number: int, reason: str) -> ValidationError:
     return error_at(("steps", number), reason)
+
+
+class Around(Retriever):
+    """Another retriever's candidates after one step, cut at k.
+
+    of: the retriever
+    """
+
+    of: AnyRetriever
+    k: Depth = 10
+
+    @property
+    @abstractmethod
+    def step(self) -> Step:
+        """The step, as a chain would have it."""
+
+    def versions(self) -> list[str]:
+        return [*self.step.versions(), *self.of.all_versions()]
+
+    @property
+    def needs_vector(self) -> bool:
+        return self.of.needs_vector
+
+    @property
+    def widens(self) -> bool:
+        return self.of.widens and not self.step.narrows
+
+    @property
+    def needs_tuning(self) -> bool:
+        return self.of.needs_tuning
+
+    def open(self, index: OpenIndex, context: RetrievalContext) -> Searcher:
+        taken = TakenStep(self.kind, self.step.role, self.step.open(index, context), self.k)
+        return ChainSearcher(index, (), SharedSearcher(self.of, index, context), (taken,))

@@ -22,7 +22,8 @@ from pydantic import Field
 
 from rag_assay.evals.retrieval.query import Kind, Query
 from rag_assay.evals.retrieval.ranking import Ranking, nothing
-from rag_assay.warehouse.components import Component
+from rag_assay.warehouse.components import Component, OneOf
+from rag_assay.warehouse.registry import Registry
 
 if TYPE_CHECKING:
     from rag_assay.evals.retrieval.context import RetrievalContext
@@ -163,3 +164,21 @@ class QueryTransform(Component):
     @abstractmethod
     def open(self, index: OpenIndex, context: RetrievalContext) -> OpenTransform:
         """Return what reads questions to an index."""
+
+
+RETRIEVERS: Registry[Retriever] = Registry("retrievers", Retriever)
+STEPS: Registry[Step] = Registry("steps", Step)
+QUERY_TRANSFORMS: Registry[QueryTransform] = Registry("query_transforms", QueryTransform)
+
+
+def list_as_chain(written: object) -> object:
+    return {"chain": {"steps": written}} if isinstance(written, list) else written
+
+
+AnyRetriever = Annotated[Retriever, OneOf(RETRIEVERS, shorthand=list_as_chain)]
+"""A retriever as a study writes it: `{kind: {its parameters}}`, or a list: a chain."""
+
+AnyLink = Annotated[
+    QueryTransform | Retriever | Step, OneOf(QUERY_TRANSFORMS, RETRIEVERS, STEPS, shorthand=list_as_chain)
+]
+"""What a chain is made of."""

@@ -9,13 +9,13 @@ import numpy as np
 from pydantic import Field
 
 from rag_assay.assets.chunking.sentence_splitter import sentences
+from rag_assay.evals.retrieval.chain import Around
 from rag_assay.evals.retrieval.context import RetrievalContext
 from rag_assay.evals.retrieval.contract import IndexStep
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.passage_steps import passages
 from rag_assay.evals.retrieval.query import Kind, Query
 from rag_assay.evals.retrieval.ranking import Ranking, Scores, nothing
-from rag_assay.evals.retrieval.step_retrievers import Around
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.inference.cross_encoders import PairModel, load_pair_model
 
@@ -68,11 +68,8 @@ class CrossEncoder(_Reading, IndexStep):
         return replace(first.take(order), scores=scores[order])
 
     def _scores(self, model: Model, question: str, texts: list[str]) -> Scores:
-        parts = (
-            [sentences(text) or [text] for text in texts]
-            if self.over == "sentences"
-            else [[t] for t in texts]
-        )
+        by_sentence = self.over == "sentences"
+        parts = [(sentences(text) if by_sentence else []) or [text] for text in texts]
         # Each distinct text once: equal ones tie, wherever in a batch they would have come.
         distinct = sorted({part for of_passage in parts for part in of_passage})
         found = model.predict(
@@ -80,9 +77,8 @@ class CrossEncoder(_Reading, IndexStep):
         )
         known = dict(zip(distinct, np.round(np.asarray(found, np.float64), DECIMALS), strict=True))
         pool = max if self.pool == "max" else _mean
-        scores = np.array(
-            [pool([float(known[part]) for part in of_passage]) for of_passage in parts], np.float64
-        )
+        pooled = [pool([float(known[part]) for part in of_passage]) for of_passage in parts]
+        scores = np.array(pooled, np.float64)
         if not np.isfinite(scores).all():
             raise ValueError(f"the cross-encoder {self.model} returned a score that is not a number")
         return scores

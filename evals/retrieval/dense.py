@@ -26,11 +26,7 @@ KNOWN: dict[Kind, tuple[str, ...]] = {
 """The parameters of a search that each kind of index knows."""
 
 
-def _unsaid(value: int | None) -> bool:
-    return value is None
-
-
-UNLESS_SAID = Field(exclude_if=_unsaid)
+UNLESS_SAID = Field(exclude_if=lambda value: value is None)
 """Not stored where it is None, so that recipes without the parameter keep their identity."""
 
 

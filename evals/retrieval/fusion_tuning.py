@@ -17,16 +17,14 @@ import polars as pl
 
 from rag_assay.evals.metrics.contract import Gold, RetrievalMetric
 from rag_assay.evals.retrieval.analyzer import question_tokens
-from rag_assay.evals.retrieval.chain import Chain
+from rag_assay.evals.retrieval.chain import Around, Chain
 from rag_assay.evals.retrieval.context import RetrievalContext
 from rag_assay.evals.retrieval.contract import OpenStep, Retriever
-from rag_assay.evals.retrieval.fusion import Fuse, candidates
-from rag_assay.evals.retrieval.fusion_methods import Floats, Method
+from rag_assay.evals.retrieval.fusion import Floats, Fuse, Method, candidates
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.passage_steps import delivered_spans
 from rag_assay.evals.retrieval.query import Query, Trace
 from rag_assay.evals.retrieval.ranking import Ranking
-from rag_assay.evals.retrieval.step_retrievers import Around
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.spans import Span
 

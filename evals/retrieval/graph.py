@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Self, TypeAlias
 import numpy as np
 from pydantic import Field, model_validator
 
+from rag_assay.evals.retrieval.chain import Around
 from rag_assay.evals.retrieval.contract import IndexStep
 from rag_assay.evals.retrieval.query import Kind, Query
 from rag_assay.evals.retrieval.ranking import Ranking, Rows, Scores
-from rag_assay.evals.retrieval.step_retrievers import Around
 from rag_assay.warehouse.recipe import Strict
 
 if TYPE_CHECKING:

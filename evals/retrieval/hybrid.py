@@ -9,8 +9,7 @@ from pydantic import Field, model_validator
 from rag_assay.evals.retrieval.bm25 import Bm25
 from rag_assay.evals.retrieval.contract import Depth, Retriever, Searcher
 from rag_assay.evals.retrieval.dense import Dense
-from rag_assay.evals.retrieval.fusion import Fuse
-from rag_assay.evals.retrieval.fusion_methods import Normalisation, Weighted
+from rag_assay.evals.retrieval.fusion import Fuse, Normalisation, Weighted
 
 if TYPE_CHECKING:
     from rag_assay.evals.retrieval.context import RetrievalContext

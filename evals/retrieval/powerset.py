@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 from pydantic import Field, field_validator, model_validator
 
 from rag_assay.evals.retrieval.chain import Chain
-from rag_assay.evals.retrieval.component_kinds import AnyRetriever
-from rag_assay.evals.retrieval.contract import Depth, IndexRetriever, Retriever
+from rag_assay.evals.retrieval.contract import AnyRetriever, Depth, IndexRetriever, Retriever
 from rag_assay.evals.retrieval.fusion import METHODS, Fuse
 from rag_assay.evals.retrieval.ranking import Ranking, nothing
 from rag_assay.warehouse.components import Component
@@ -63,7 +62,9 @@ class Powerset(Component):
     @field_validator("of", mode="before")
     @classmethod
     def _kinds_are_short_for_their_defaults(cls, value: Any) -> Any:
-        return [{one: {}} if isinstance(one, str) else one for one in value] if _is_list(value) else value
+        if not isinstance(value, list | tuple):
+            return value
+        return [{one: {}} if isinstance(one, str) else one for one in value]
 
     @field_validator("fuse", mode="before")
     @classmethod
@@ -111,7 +112,3 @@ class Powerset(Component):
     def _deep(self, arm: Retriever) -> Retriever:
         has_depth = "k" in arm.model_fields_set or isinstance(arm, Chain)
         return arm if has_depth else arm.at_depth(self.depth)
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list | tuple)

@@ -33,7 +33,7 @@ class QueryInterpretation(NamedTuple):
         club, …), expression (of filter), passage (of hyde), wording (of multi_query), word or synonym (of
         keywords)
     text: the words of the question that say it; empty where it is no words of its own
-    value: what it is taken for: the question that stands alone, a window as `days_of` reads it, what the
+    value: what it is taken for: the question that stands alone, a window as an interval of ISO 8601, what the
         corpus calls an entity, an expression in JSON, a text or word that is searched for
     status: what became of it
     """
@@ -96,20 +96,6 @@ def window_value(first: date | None, last: date | None) -> str:
     '../2004-12-31'
     """
     return "/".join(day.isoformat() if day else ".." for day in (first, last))
-
-
-def days_of(value: str) -> tuple[date | None, date | None]:
-    """Return the first and last day of a window's value; None: that end is open.
-
-    >>> days_of("../2004-12-31")
-    (None, datetime.date(2004, 12, 31))
-    """
-    first, _, last = value.partition("/")
-    return _day(first), _day(last)
-
-
-def _day(text: str) -> date | None:
-    return None if text == ".." else date.fromisoformat(text)
 
 
 Kind = Literal["arm", "fuse", "rerank", "filter", "cut", "deliver", "budget"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -69,7 +70,8 @@ def embed_queries(
         known.update(_read(file))
     wanted = sorted(set(questions))
     sample = set(sorted(wanted, key=digest)[:SAMPLE])
-    alone = [text for text in wanted if text in sample and _is_to_be_timed(text, known)]
+    timed = {text for text, spent in known.times.items() if text in known.vectors and not spent.busy}
+    alone = [text for text in wanted if text in sample and text not in timed]
     others = [text for text in wanted if text not in sample and text not in known.vectors]
     if alone or others:
         embedder.embedder.embed(["warm up"])  # the first call pays for set-up that no question should
@@ -91,7 +93,9 @@ def embed_queries(
         _write(known, path)
         for file in batches:
             file.unlink(missing_ok=True)
-    measured = sorted((known.times[text] for text in sample if text in known.times), key=_seconds)
+    measured = sorted(
+        (known.times[text] for text in sample if text in known.times), key=attrgetter("seconds")
+    )
     typical = measured[(len(measured) - 1) // 2] if measured else Spent()
     return {text: known.of(text, typical) for text in wanted}
 
@@ -101,14 +105,6 @@ def embed_query(question: str, embedder: CachedEmbedder, clock: Clock) -> QueryV
     known, begin = _Known(), clock.now()
     _embed([question], embedder, known)
     return known.of(question, clock.since(begin))
-
-
-def _seconds(spent: Spent) -> float:
-    return spent.seconds
-
-
-def _is_to_be_timed(text: str, known: _Known) -> bool:
-    return text not in known.vectors or text not in known.times or known.times[text].busy
 
 
 def _time(text: str, embedder: CachedEmbedder, clock: Clock, known: _Known) -> None:
@@ -136,10 +132,8 @@ def _embed(texts: list[str], embedder: CachedEmbedder, known: _Known) -> bool:
 
 def _read(path: Path) -> _Known:
     known = _Known()
-    if not path.exists():
-        return known
     try:
-        rows = read_parquet(path, list(KEPT))
+        rows = read_parquet(path, list(KEPT)) if path.exists() else frame([], KEPT)
     except CorruptFileError:
         return known
     for text, vector, seconds, waited in rows.iter_rows():
@@ -150,14 +144,9 @@ def _read(path: Path) -> _Known:
 
 
 def _write(known: _Known, path: Path) -> None:
-    times = {text: (spent.seconds, spent.waited) for text, spent in known.times.items()}
-    rows: list[dict[str, object]] = [
-        {
-            "question": text,
-            "vector": vector.tolist(),
-            "seconds": times.get(text, (None, None))[0],
-            "waited": times.get(text, (None, None))[1],
-        }
-        for text, vector in sorted(known.vectors.items())
-    ]
+    untimed = {"seconds": None, "waited": None}
+    rows: list[dict[str, object]] = []
+    for text, vector in sorted(known.vectors.items()):
+        times = vars(known.times[text]) if text in known.times else untimed
+        rows.append({"question": text, "vector": vector.tolist(), **times})
     write_parquet(frame(rows, KEPT), path)

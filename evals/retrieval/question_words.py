@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import cache
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from rag_assay.evals.word_lists import question_stop_words
@@ -56,11 +57,9 @@ def content(text: str, *, once: bool = True) -> list[Word]:
         plain = word.text.casefold()
         if plain not in stop and any(c.isalnum() for c in plain):
             found.setdefault(plain, []).append(word)
-    return sorted((word for same in found.values() for word in (same[:1] if once else same)), key=_start)
-
-
-def _start(word: Word) -> int:
-    return word.start
+    return sorted(
+        (word for same in found.values() for word in (same[:1] if once else same)), key=attrgetter("start")
+    )
 
 
 def fold_text(text: str) -> tuple[str, list[int]]:

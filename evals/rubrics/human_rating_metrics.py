@@ -12,7 +12,7 @@ from rag_assay.evals.rubrics.rubric import PEOPLE, Criterion, Rubric, metric_nam
 from rag_assay.warehouse.status import Status
 
 if TYPE_CHECKING:
-    from rag_assay.evals.metrics.context import MetricContext
+    from rag_assay.evals.metrics.contract import MetricContext
 
 UNDECIDED = "could not say"
 UNRATED = "not rated yet"

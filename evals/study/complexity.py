@@ -15,11 +15,11 @@ from rag_assay.evals.retrieval.contract import Retriever
 from rag_assay.evals.retrieval.cross_encoder import CrossEncoded, CrossEncoder
 from rag_assay.evals.rubrics.human_rating_metrics import PeopleScores
 from rag_assay.evals.study.cells import Cell
-from rag_assay.evals.study.servers import nested_recipes
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.systems.contract import System
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.components import Component
+from rag_assay.warehouse.recipe import nested_recipes
 from rag_assay.warehouse.schemas import MIN_COVERAGE
 
 

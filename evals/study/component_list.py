@@ -6,6 +6,7 @@ import inspect
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
@@ -170,8 +171,7 @@ def described_in(text: str) -> dict[str, str]:
 
 
 def _type(annotation: Any, field: FieldInfo | None = None) -> str:
-    choice = next((mark for mark in field.metadata if isinstance(mark, OneOf)), None) if field else None
-    choice = choice or one_of(annotation)
+    choice = (choice_of(field) if field else None) or one_of(annotation)
     if choice is not None:
         return " or ".join(f"a {sort}" for sort in choice.sorts)
     if hasattr(annotation, "__metadata__"):
@@ -201,8 +201,12 @@ def default_of(field: FieldInfo) -> Any:
     return default.model_dump(mode="json") if isinstance(default, BaseModel) else to_jsonable_python(default)
 
 
+def choice_of(field: FieldInfo) -> OneOf | None:
+    return next((mark for mark in field.metadata if isinstance(mark, OneOf)), None)
+
+
 def _bounds(field: FieldInfo) -> str:
-    marks = [*field.metadata, *_marks(field.annotation)]
+    marks = [*field.metadata, *chain.from_iterable(map(marks_of, get_args(field.annotation)))]
     least = next((f"{mark.ge:,}" for mark in marks if isinstance(mark, annotated_types.Ge)), None)
     most = next((f"{mark.le:,}" for mark in marks if isinstance(mark, annotated_types.Le)), None)
     above = next((f"more than {mark.gt:,}" for mark in marks if isinstance(mark, annotated_types.Gt)), None)
@@ -213,7 +217,6 @@ def _bounds(field: FieldInfo) -> str:
     return ", ".join(word for word in words if word)
 
 
-def _marks(annotation: Any) -> Iterator[Any]:
-    for one in get_args(annotation):
-        for mark in getattr(one, "__metadata__", ()):
-            yield from mark.metadata if isinstance(mark, FieldInfo) else (mark,)
+def marks_of(annotation: Any) -> Iterator[Any]:
+    for mark in getattr(annotation, "__metadata__", ()):
+        yield from mark.metadata if isinstance(mark, FieldInfo) else (mark,)

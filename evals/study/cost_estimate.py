@@ -15,6 +15,7 @@ from rag_assay.assets.engine.stage import BuildContext, Stage
 from rag_assay.evals.judging.cards.labels import read_labels
 from rag_assay.evals.judging.cards.mutations import MUTATIONS, ORIGINALS
 from rag_assay.evals.judging.judge_metrics import JudgedScores
+from rag_assay.evals.pipeline.stage_inputs import read_rows
 from rag_assay.evals.query_transforms.model_transform import ByModel
 from rag_assay.evals.query_transforms.multi_query import MultiQuery
 from rag_assay.evals.study.cells import Cell, JudgedCell
@@ -31,13 +32,13 @@ from rag_assay.evals.study.run_plan import (
     of_chat,
     questions_to_ask,
 )
-from rag_assay.evals.study.servers import nested_recipes
 from rag_assay.evals.systems.contract import CalledSystem
 from rag_assay.warehouse.errors import AssayError, InputError
 from rag_assay.warehouse.inference.chat_part import JSON_TOKENS
 from rag_assay.warehouse.inference.prices import price_of
 from rag_assay.warehouse.inference.structured import MOST_ASKED
 from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.recipe import nested_recipes
 from rag_assay.warehouse.schemas import RETRYABLE, Status
 
 if TYPE_CHECKING:
@@ -121,8 +122,7 @@ def _answered(cell: Cell, answers: Stage, store: ArtifactStore) -> set[str] | No
     artifact = answers.fresh(cell.key, store)
     if artifact is None:
         return None
-    path = store.folder("answers", artifact.identity) / "answers.parquet"
-    rows = read_parquet(path, ["question_id", "status", "answer"])
+    rows = read_rows(artifact, store, ["question_id", "status", "answer"])
     return {
         question
         for question, status, text in rows.iter_rows()
@@ -137,14 +137,9 @@ def _kept(judged: JudgedCell, cases: set[str], judgements: Stage, store: Artifac
         return 0  # what would be judged is not there yet
     if artifact is None:
         return 0
-    path = store.folder(judgements.name, artifact.identity) / "judgements.parquet"
-    rows = read_parquet(path, ["question_id", "replicate", "status"])
-    ended: dict[tuple[str, int], bool] = {}
-    for question, replicate, status in rows.iter_rows():
-        if question in cases:
-            known = ended.get((question, replicate), True)
-            ended[question, replicate] = known and status not in RETRYABLE
-    return sum(ended.values())
+    rows = read_rows(artifact, store, ["question_id", "replicate", "status"])
+    of_cases = rows.filter(pl.col("question_id").is_in(list(cases))).group_by("question_id", "replicate")
+    return int(of_cases.agg(~pl.col("status").is_in(list(map(str, RETRYABLE))).any())["status"].sum())
 
 
 DATE_READ, DATE_WRITTEN = 1_600, 60  # tokens of a page's beginning, and of a date as JSON

@@ -8,14 +8,14 @@ from pydantic import TypeAdapter
 
 from rag_assay.evals.generation.contract import GENERATORS, AnyGenerator, Generator
 from rag_assay.evals.judging.contract import JUDGES
-from rag_assay.evals.retrieval.component_kinds import (
+from rag_assay.evals.retrieval.contract import (
     QUERY_TRANSFORMS,
     RETRIEVERS,
     STEPS,
     AnyRetriever,
+    Retriever,
     list_as_chain,
 )
-from rag_assay.evals.retrieval.contract import Retriever
 from rag_assay.evals.retrieval.powerset import Powerset
 from rag_assay.evals.rubrics.rubric import RUBRICS
 from rag_assay.evals.systems.contract import SYSTEMS

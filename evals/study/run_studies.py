@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rag_assay.evals.spreadsheet_import.bundle import imported_files
-from rag_assay.evals.study.slice_selection import (
-    KnownSlice,
-    find_slice,
-    forget_results,
-    forget_slice,
-    is_slice,
-    known_slices,
-)
+from rag_assay.evals.study.cells import MARK, NO_GENERATOR, Cell, Layer, Slice
+from rag_assay.evals.study.grid import read_questions_of
 from rag_assay.evals.study.study_file import (
     StudyCollection,
     is_path,
@@ -34,11 +30,183 @@ from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.remote import mirror_of
-from rag_assay.warehouse.suggestions import did_you_mean
+from rag_assay.warehouse.suggestions import did_you_mean, near_names
 
 if TYPE_CHECKING:
     from rag_assay.evals.study.study import Study
     from rag_assay.warehouse.paths import Home
+
+_WILD = frozenset("*?[")
+
+
+def slice_study(study: Study, cells: Sequence[str] = (), questions: str | None = None) -> Study:
+    """Return the slice of a study, with the cells that judges or rubrics compare others with; the study
+    itself where nothing is left out. questions: how many, drawn by the seed; or ids and patterns with commas
+    between.
+    """
+    if not cells and questions is None:
+        return study
+    layer = Layer(tuple(dict.fromkeys(cells)), questions)
+    known = study.cells()
+    chosen = _chosen_cells(study, known, layer.cells)
+    ids = [row["question_id"] for row in read_questions_of(study)]
+    asked = _chosen_questions(study, ids, questions)
+    if len(chosen) == len(known) and len(asked) == len(ids):
+        return study
+    before = study.slice
+    layers = (*(before.layers if before else ()), layer)
+    of_cells, of_questions = (before.of_cells, before.of_questions) if before else (len(known), len(ids))
+    part = Slice(
+        study.whole,
+        frozenset(cell.short for cell in chosen) if len(chosen) < of_cells else None,
+        frozenset(asked) if len(asked) < of_questions else None,
+        *(len(chosen), of_cells, len(asked), of_questions, layers),
+    )
+    name = digest([[sorted(one.cells), one.questions] for one in layers])[:6]
+    return study.sliced(f"{study.whole}{MARK}{name}", part)
+
+
+def _chosen_cells(study: Study, known: Sequence[Cell], patterns: Sequence[str]) -> list[Cell]:
+    if not patterns:
+        return list(known)
+    chosen: set[str] = set()
+    for pattern in patterns:
+        found = {
+            cell.key for cell in known if any(fnmatchcase(name, pattern) for name in _names(study, cell))
+        }
+        if not found:
+            raise InputError(f"--cells: {pattern!r} is not a cell of {study.study}; {_near(study, pattern)}")
+        chosen |= found
+    compare = [one.against for one in study.judges.values()] + [one.against for one in study.rubrics.values()]
+    rivals = {cell.key for name in compare if (cell := study.cell_named(name))}
+    return [cell for cell in known if cell.key in chosen | rivals]
+
+
+def _names(study: Study, cell: Cell) -> list[str]:
+    names = [cell.short, f"{study.whole}.{cell.short}"]
+    if cell.generator == NO_GENERATOR:
+        names += [name.removesuffix(f".{NO_GENERATOR}") for name in names]
+    return names
+
+
+def _near(study: Study, pattern: str) -> str:
+    known = [cell.short for cell in study.cells()]
+    if near := near_names(pattern.strip("*."), known, most=3):
+        return f"near are {', '.join(near)}"
+    words = [part for part in pattern.split(".") if part.strip("*?")]
+    parts = sorted({part for name in known for part in name.split(".")})
+    near = [one for word in words if word not in parts for one in near_names(word.strip("*?"), parts)]
+    named = [name for name in known if set(near) & set(name.split("."))] if near else known
+    more = f" and {len(named) - 3} more" if len(named) > 3 else ""
+    return f"near are {', '.join(named[:3])}{more}" if near else f"known are {', '.join(named[:3])}{more}"
+
+
+def _chosen_questions(study: Study, ids: Sequence[str], wanted: str | None) -> list[str]:
+    if wanted is None:
+        return list(ids)
+    if wanted.strip().isdecimal():
+        n = int(wanted)
+        if not n:
+            raise InputError("--questions: 0 questions would show nothing; ask one at least")
+        return study.sampled(list(ids), n)
+    known, chosen = set(ids), set[str]()
+    for one in (part.strip() for part in wanted.split(",") if part.strip()):
+        found = {one} & known or {name for name in ids if _WILD & set(one) and fnmatchcase(name, one)}
+        if not found:
+            near = near_names(one, ids, most=3)
+            offered = f"near are {', '.join(near)}" if near else did_you_mean(one, [*ids[:3], "…"])
+            raise InputError(f"--questions: {one!r} is not a question of {study.study}; {offered}")
+        chosen |= found
+    if not chosen:
+        raise InputError("--questions: give a number, or ids and patterns with commas between them")
+    return [name for name in ids if name in chosen]
+
+
+class KnownSlice(NamedTuple):
+    """A slice that was run, by its record."""
+
+    name: str
+    whole: str
+    path: Path
+    n_cells: int
+    of_cells: int
+    n_questions: int
+    of_questions: int
+    layers: tuple[Layer, ...]
+
+    @property
+    def options(self) -> str:
+        return ", of that ".join(one.options for one in self.layers)
+
+
+def note_slice(study: Study, home: Home) -> None:
+    part = study.slice
+    if part is None:
+        return
+    known = KnownSlice(
+        *(study.study, part.whole, study.path, part.n_cells, part.of_cells),
+        *(part.n_questions, part.of_questions, part.layers),
+    )
+    data = {**known._asdict(), "path": str(known.path), "layers": [asdict(one) for one in part.layers]}
+    with atomic_write(_record(home, study.study)) as temporary:
+        temporary.write_text(json.dumps(data))
+
+
+def known_slices(home: Home) -> list[KnownSlice]:
+    found = (_read(path) for path in sorted((home.root / "slices").glob("*.json")))
+    return [one for one in found if one is not None]
+
+
+def is_slice(name: str) -> bool:
+    return MARK in name and "/" not in name and not name.endswith((".yaml", ".yml"))
+
+
+def find_slice(name: str, home: Home) -> Study:
+    known = _read(_record(home, name))
+    if known is None:
+        names = [one.name for one in known_slices(home)]
+        raise InputError(f"there is no slice {name!r}; {did_you_mean(name, names)}")
+    study = read_study(known.path)
+    for layer in known.layers:
+        study = slice_study(study, layer.cells, layer.questions)
+    if study.study != name:
+        raise InputError(f"{name} leaves nothing out of {known.path} by now; give {study.study}")
+    return study
+
+
+def forget_slice(name: str, home: Home) -> list[Path]:
+    if not is_slice(name) or not _record(home, name).is_file():
+        find_slice(name, home)
+    gone = forget_results(name, home)
+    _record(home, name).unlink(missing_ok=True)  # the last: a kill before leaves it to be found
+    return gone
+
+
+def forget_results(name: str, home: Home) -> list[Path]:
+    from rag_assay.warehouse.study_records import remove_study_record, study_of
+    from rag_assay.warehouse.tables import OF_STUDIES
+
+    store = ArtifactStore(home)
+    for stage in (*OF_STUDIES, "report"):
+        store.unpoint(stage, [key for key in store.keys(stage) if study_of(key) == name])
+    remove_study_record(home, name)
+    gone = [path for path in (home.report(name), home.report_rows(name)) if path.exists()]
+    for path in gone:
+        path.unlink(missing_ok=True)
+    return gone
+
+
+def _record(home: Home, name: str) -> Path:
+    return home.root / "slices" / f"{name}.json"
+
+
+def _read(path: Path) -> KnownSlice | None:
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+        data = json.loads(path.read_text(encoding="utf-8"))
+        layers = tuple(Layer(tuple(one["cells"]), one["questions"]) for one in data["layers"])
+        known = KnownSlice(**{**data, "path": Path(data["path"]), "layers": layers})
+        return known if known.name == path.stem else None
+    return None
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from rag_assay.evals.systems.contract import System
 from rag_assay.warehouse.inference.chat_model import CallOptions
 from rag_assay.warehouse.inference.egress import allow, origin
 from rag_assay.warehouse.inference.model_servers import LOCAL, server_name
+from rag_assay.warehouse.recipe import children_of, nested_recipes
 
 _URL = re.compile(r"(?:\b[a-z][a-z0-9+.-]*:|^\s*)//[^\s\"'<>`|(){}]+", re.IGNORECASE)
 _HOST = re.compile(
@@ -61,23 +62,8 @@ def foreign_addresses(part: object) -> Iterator[ForeignAddress]:
             for address in _addresses(name, text):
                 yield ForeignAddress(getattr(type(part), "kind", ""), package, address)
     else:
-        for one in _children(part):
+        for one in children_of(part):
             yield from foreign_addresses(one)
-
-
-def nested_recipes(part: object) -> Iterator[BaseModel]:
-    if isinstance(part, BaseModel):
-        yield part
-    for one in _children(part):
-        yield from nested_recipes(one)
-
-
-def _children(part: object) -> Iterable[object]:
-    if isinstance(part, BaseModel):
-        return [getattr(part, name) for name in type(part).model_fields]
-    if isinstance(part, Mapping):
-        return part.values()
-    return part if isinstance(part, list | tuple) else ()
 
 
 def _addresses(name: str, text: str) -> Iterator[str | None]:

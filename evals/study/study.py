@@ -157,14 +157,10 @@ class Study(BuildHalf):
     def is_narrowed(self) -> bool:
         return self._kept is not None
 
-    def narrowed(self, kept: Collection[str]) -> Self:
+    def narrowed(self, kept: Collection[str] | None) -> Self:
+        """Return the study with some cells, by name without the study's; None: all that it had."""
         found = self.model_copy()
-        found._kept = frozenset(kept)
-        return found
-
-    def unsearched(self) -> Self:
-        found = self.model_copy()
-        found._kept = None
+        found._kept = None if kept is None else frozenset(kept)
         return found
 
     @cached_property

@@ -243,7 +243,7 @@ def _named_models(part: Any, place: Place) -> Iterator[tuple[Place, str, str | N
     api = part.get("api")
     asks = (
         place[-1:] in {("enrich",), ("date_by",), ("questions_by",)}
-        or (len(place) == 3 and place[0] in _ASKING and _asks(_ASKING[str(place[0])], place[2]))
+        or (len(place) == 3 and place[0] in _ASKING and _is_chat(_ASKING[str(place[0])].get(str(place[2]))))
         or part.get("by") == "llm"
         or api is not None
     )
@@ -268,8 +268,8 @@ def _further_models(listed: Any, place: Place) -> Iterator[tuple[Place, str, str
 _ASKING: dict[str, Registry[Any]] = {"generators": GENERATORS, "judges": JUDGES}
 
 
-def _asks(kinds: Registry[Any], kind: str | int) -> bool:
-    return kind in kinds and issubclass(kinds[str(kind)], ChatModel)
+def _is_chat(kind: type | None) -> bool:
+    return kind is not None and issubclass(kind, ChatModel)
 
 
 # Sources ---------------------------------------------------------------------------------------------------

@@ -15,18 +15,19 @@ from rag_assay.evals.generation.answer_prompt import samples
 from rag_assay.evals.generation.templates import Template
 from rag_assay.evals.study.consistency import misfits
 from rag_assay.evals.study.grid import question_sets, set_name
-from rag_assay.evals.study.gridless_study import SystemStudy, is_of_systems
 from rag_assay.evals.study.imported_study import (
     OF_SHEETS,
     SHEET_CELLS,
     ImportedStudy,
+    SystemStudy,
     is_imported,
+    is_of_systems,
     read_sheet_cells,
     with_axes,
 )
 from rag_assay.evals.study.servers import open_servers
 from rag_assay.evals.study.study import Study
-from rag_assay.evals.study.study_names import BUNDLED, known_names, study_files, study_folder
+from rag_assay.evals.study.study_names import known_names, study_files, study_folder
 from rag_assay.warehouse.arrow_files import arrow_files
 from rag_assay.warehouse.errors import InputError, Mistake, NotSetError
 from rag_assay.warehouse.files import check_regular
@@ -106,16 +107,6 @@ def unfit_cells(study: Study) -> list[Finding]:
     return found
 
 
-__all__ = [
-    "BUNDLED",
-    "StudyCollection",
-    "is_path",
-    "name_in",
-    "named_parts",
-    "read_studies",
-    "read_study",
-    "study_path",
-]
 log = logging.getLogger(__name__)
 
 
@@ -252,22 +243,18 @@ class StudyCollection:
     def __init__(self, studies: Iterable[Study]) -> None:
         found = list(studies)
         self.studies = {study.study: study for study in found}
-        _check_names(found)
-
-
-def _check_names(studies: list[Study]) -> None:
-    meaning: dict[tuple[str, str], tuple[str, Study]] = {}
-    findings = []
-    for study in studies:
-        for part, name, recipe in named_parts(study):
-            known = meaning.setdefault((part, name), (recipe, study))
-            if known[0] != recipe:
-                findings.append(
-                    f"{study.path}: {part}.{name} means something else in {known[1].path}; "
-                    "the same name in two studies must mean the same, so rename one of them"
-                )
-    if findings:
-        raise InputError(*findings)
+        meaning: dict[tuple[str, str], tuple[str, Study]] = {}
+        findings = []
+        for study in found:
+            for part, name, recipe in named_parts(study):
+                known = meaning.setdefault((part, name), (recipe, study))
+                if known[0] != recipe:
+                    findings.append(
+                        f"{study.path}: {part}.{name} means something else in {known[1].path}; "
+                        "the same name in two studies must mean the same, so rename one of them"
+                    )
+        if findings:
+            raise InputError(*findings)
 
 
 def named_parts(study: Study) -> list[tuple[str, str, str]]:

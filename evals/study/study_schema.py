@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from pathlib import Path
 from types import NoneType
@@ -22,9 +22,8 @@ from rag_assay.evals.metrics import IN_TOKENS, METRICS
 from rag_assay.evals.metrics.contract import RetrievalMetric
 from rag_assay.evals.retrieval.chain import Chain
 from rag_assay.evals.retrieval.powerset import Powerset
-from rag_assay.evals.study.component_list import default_of, described
-from rag_assay.evals.study.gridless_study import GRID, SystemStudy
-from rag_assay.evals.study.imported_study import BUILT, IMPORTS, SHEET_CELLS, ImportedStudy
+from rag_assay.evals.study.component_list import choice_of, default_of, described, marks_of
+from rag_assay.evals.study.imported_study import BUILT, GRID, IMPORTS, SHEET_CELLS, ImportedStudy, SystemStudy
 from rag_assay.evals.study.registry import SYSTEMS
 from rag_assay.evals.study.sections import Schedule
 from rag_assay.evals.study.study import MetricName, Study
@@ -75,12 +74,13 @@ class _Schema:
         self.definitions: dict[str, dict[str, Any]] = {}
 
     def model(self, kind: type[BaseModel], leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
-        name = kind.__name__
+        left_out = {*leave_out, *(_NOT_WRITTEN if issubclass(kind, Study) else ())}
+        return self._defined(kind.__name__, lambda: self._model(kind, left_out))
+
+    def _defined(self, name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         if name not in self.definitions:
             self.definitions[name] = {}  # it may hold itself
-            self.definitions[name] = self._model(
-                kind, {*leave_out, *(_NOT_WRITTEN if issubclass(kind, Study) else ())}
-            )
+            self.definitions[name] = make()
         return {"$ref": f"#/definitions/{name}"}
 
     def _model(self, kind: type[BaseModel], leave_out: set[str]) -> dict[str, Any]:
@@ -91,7 +91,7 @@ class _Schema:
             key = field.alias or name
             if key in leave_out:
                 continue
-            choice = _choice(field)
+            choice = choice_of(field)
             if choice is not None and choice.beside:  # its kinds are keys beside the others
                 properties |= {one: self._kind(choice, one) for one in choice.names}
                 continue
@@ -116,7 +116,7 @@ class _Schema:
         return {"anyOf": [_TEXT, schema]} if kind in _SHORT else schema
 
     def field(self, field: FieldInfo) -> dict[str, Any]:
-        choice = _choice(field)
+        choice = choice_of(field)
         found = self.choice(choice) if choice else self.type(field.annotation, field.metadata)
         is_optional = NoneType in get_args(field.annotation)
         return {"anyOf": [found, _PLAIN[NoneType]]} if is_optional and choice else found
@@ -128,11 +128,7 @@ class _Schema:
         if annotation is MetricName:
             return self._metric()
         if hasattr(annotation, "__metadata__"):
-            inner = [
-                one
-                for mark in annotation.__metadata__
-                for one in (mark.metadata if isinstance(mark, FieldInfo) else [mark])
-            ]
+            inner = list(marks_of(annotation))
             found = self.type(annotation.__origin__, [*(marks or []), *inner])
             # What reads it before its type is a short form: a text.
             is_short = "$ref" in found and any(isinstance(one, BeforeValidator) for one in inner)
@@ -142,10 +138,11 @@ class _Schema:
         if not isinstance(annotation, type):
             return {}
         if issubclass(annotation, EmbedderRecipe):
-            return self._embedder()
+            return self._defined("embedder", self._embedder)
         if issubclass(annotation, BaseModel):
             return self.model(annotation)
-        return _bounded(_PLAIN.get(annotation) or _text_or_all(annotation), marks or [])
+        default = _TEXT if issubclass(annotation, (str, Path, SecretStr)) else {}
+        return _bounded(_PLAIN.get(annotation) or default, marks or [])
 
     def _of_several(self, origin: Any, arguments: tuple[Any, ...], marks: list[Any]) -> dict[str, Any]:
         if origin is Literal:
@@ -164,10 +161,7 @@ class _Schema:
 
     def choice(self, choice: OneOf) -> dict[str, Any]:
         name = "_or_".join(choice.sorts).replace(" ", "_")
-        if name not in self.definitions:
-            self.definitions[name] = {}
-            self.definitions[name] = self._choice(choice)
-        return {"$ref": f"#/definitions/{name}"}
+        return self._defined(name, lambda: self._choice(choice))
 
     def _choice(self, choice: OneOf) -> dict[str, Any]:
         found: dict[str, Any] = {
@@ -207,16 +201,12 @@ class _Schema:
         return {} if kind is None else self.model(kind)
 
     def _embedder(self) -> dict[str, Any]:
-        if "embedder" not in self.definitions:
-            self.definitions["embedder"] = {}
-            recipe = self._model(EmbedderRecipe, {"revision"} & set(EmbedderRecipe.model_fields))
-            recipe["properties"].setdefault("revision", _TEXT)
-            recipe.pop("required", None)
-            kinds = {name: self._model(EMBEDDERS[name], {*NOT_ITS_OWN, "revision"}) for name in EMBEDDERS}
-            recipe["properties"] |= kinds
-            recipe["minProperties"] = 1
-            self.definitions["embedder"] = recipe
-        return {"$ref": "#/definitions/embedder"}
+        recipe = self._model(EmbedderRecipe, {"revision"} & set(EmbedderRecipe.model_fields))
+        recipe["properties"].setdefault("revision", _TEXT)
+        recipe.pop("required", None)
+        kinds = {name: self._model(EMBEDDERS[name], {*NOT_ITS_OWN, "revision"}) for name in EMBEDDERS}
+        recipe["properties"] |= kinds
+        return {**recipe, "minProperties": 1}
 
     def _metric(self) -> dict[str, Any]:
         deep = [name for name in METRICS if issubclass(METRICS[name], RetrievalMetric)]
@@ -233,17 +223,9 @@ class _Schema:
         }
 
 
-def _choice(field: FieldInfo) -> OneOf | None:
-    return next((mark for mark in field.metadata if isinstance(mark, OneOf)), None)
-
-
 def _beside_reference(schema: dict[str, Any]) -> dict[str, Any]:
     """In draft 7, a reference has no other key beside it."""
     return {"allOf": [schema]} if "$ref" in schema else schema
-
-
-def _text_or_all(annotation: type) -> dict[str, Any]:
-    return _TEXT if issubclass(annotation, (str, Path, SecretStr)) else {}
 
 
 def _bounded(schema: dict[str, Any], marks: list[Any]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from rag_assay.evals.study.cells import Cell
     from rag_assay.evals.study.study import Study
-    from rag_assay.evals.successive_halving.elimination import EliminationRound
+    from rag_assay.evals.successive_halving.rungs import EliminationRound
     from rag_assay.warehouse.paths import Home
 
 STAGE = "searches"

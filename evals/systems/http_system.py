@@ -27,8 +27,8 @@ from rag_assay.evals.systems.given_passages import (
     UnreadableError,
     read_passage,
     read_passages,
+    read_reply,
 )
-from rag_assay.evals.systems.given_replies import read_reply
 from rag_assay.evals.systems.json_template import Selector, check_template, fill, select, select_or_none
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference import http_posts

@@ -39,16 +39,14 @@ def fill(template: Any, values: Mapping[str, Any]) -> Any:
         whole = _PLACEHOLDER.fullmatch(template)
         if whole:
             return values[whole[1]]
-        return _PLACEHOLDER.sub(lambda match: _text(values[match[1]]), template)
+        return _PLACEHOLDER.sub(
+            lambda match: str(one) if (one := values[match[1]]) is not None else "", template
+        )
     if isinstance(template, Mapping):
         return {name: fill(one, values) for name, one in template.items()}
     if isinstance(template, list | tuple):
         return [fill(one, values) for one in template]
     return template
-
-
-def _text(value: object) -> str:
-    return "" if value is None else str(value)
 
 
 def check_template(template: Any) -> Any:
@@ -109,40 +107,32 @@ def select_or_none(data: Any, selector: str) -> list[Any] | None:
     """
     found, is_listed = [data], False
     for step in _steps(selector) or ():
-        name, at = step["name"] or step["quoted"], step["at"]
-        if not is_listed and not _leads_on(found[0], step):
+        of_each = [_taken(one, step) for one in found]
+        if not is_listed and of_each[0] is None:
             is_empty = found[0] is None or found[0] == []
             return [] if is_empty or (step["deep"] and _has_empty_list(found[0])) else None
-        if name is not None:
-            found = [one[name] if isinstance(one, Mapping) and name in one else None for one in found]
-        elif step["deep"] is not None:
-            of_each = [list(_deep(one, step["deep"])) for one in found]
-            found = [value for values in of_each for value in values or [None]]
-            is_listed = True
-        elif at == "*" or step["every"]:
-            found, is_listed = [value for one in found for value in _items(one)], True
-        else:
-            found = [one[int(at)] if _has_place(one, int(at)) else None for one in found]
+        is_every = bool(step["every"]) or step["at"] == "*"
+        lacking = [] if is_every else [None]
+        found = [value for values in of_each for value in (lacking if values is None else values)]
+        is_listed = is_listed or is_every or step["deep"] is not None
     return found
 
 
-def _leads_on(value: Any, step: re.Match[str]) -> bool:
+def _taken(value: Any, step: re.Match[str]) -> list[Any] | None:
+    """Return what a step finds in a value; None: there is nothing that it names."""
     name = step["name"] or step["quoted"]
     if name is not None:
-        return isinstance(value, Mapping) and name in value
+        return [value[name]] if isinstance(value, Mapping) and name in value else None
     if step["deep"] is not None:
-        return any(True for _ in _deep(value, step["deep"]))
+        return list(_deep(value, step["deep"])) or None
     if step["at"] == "*" or step["every"]:
-        return isinstance(value, Mapping) or _is_list(value)
-    return _has_place(value, int(step["at"]))
+        return _items(value) if isinstance(value, Mapping) or _is_list(value) else None
+    at = int(step["at"])
+    return [value[at]] if _is_list(value) and -len(value) <= at < len(value) else None
 
 
 def _has_empty_list(value: Any) -> bool:
     return value == [] or any(map(_has_empty_list, _items(value)))
-
-
-def _has_place(value: Any, at: int) -> bool:
-    return _is_list(value) and -len(value) <= at < len(value)
 
 
 def _is_list(value: object) -> bool:

@@ -15,8 +15,13 @@ from rag_assay.evals.generation.contract import Answer, GenerationContext, Reque
 from rag_assay.evals.question_sets.readers.file_rows import file_rows, stamp_of
 from rag_assay.evals.question_sets.readers.records import RAGAS, is_empty, listed, stable_id
 from rag_assay.evals.systems.contract import NOT_RECORDED, System, SystemReply
-from rag_assay.evals.systems.given_passages import UnreadableError, read_passages
-from rag_assay.evals.systems.given_replies import ANSWERS, PASSAGES, read_reply
+from rag_assay.evals.systems.given_passages import (
+    ANSWERS,
+    PASSAGES,
+    UnreadableError,
+    read_passages,
+    read_reply,
+)
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference.chat_part import CallsEach

@@ -217,7 +217,7 @@ def review(
     force: Annotated[bool, Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Write the accepted and edited questions of a review file as a question file."""
-    from rag_assay.evals.question_generation.chat_review import texts_in
+    from rag_assay.evals.question_generation.from_conversations import texts_in
     from rag_assay.evals.question_generation.review import read_review, study_of_review
     from rag_assay.evals.question_sets.question_files import write_yaml
 
@@ -319,7 +319,7 @@ def from_traces(
 def _write_asked(
     study: Study, asked: Sequence[ConversationQuestion], target: ReviewTarget, heading: str
 ) -> None:
-    from rag_assay.evals.question_generation.chat_review import review_of
+    from rag_assay.evals.question_generation.from_conversations import review_of
 
     with build_context(study) as work:
         file = review_of(study, asked, target.set_name, target.study, work)

@@ -103,7 +103,7 @@ QuestionsOption = Annotated[
 
 
 def slice_of(study: Study, cells: list[str] | None, questions: str | None) -> Study:
-    from rag_assay.evals.study.slice_selection import slice_study
+    from rag_assay.evals.study.run_studies import slice_study
 
     found = slice_study(study, tuple(cells or ()), questions)
     if found.slice is not None:
@@ -151,8 +151,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of a command
     if dry_run:
         return _show_plan(found, whole=not (only or recrawl or again))
     from rag_assay.evals.reporting.thresholds import read_gates
-    from rag_assay.evals.study.run_studies import note
-    from rag_assay.evals.study.slice_selection import note_slice
+    from rag_assay.evals.study.run_studies import note, note_slice
     from rag_assay.evals.successive_halving.records import narrow_study
     from rag_assay.warehouse.inference.budget import Budgets
 

@@ -10,7 +10,7 @@ from rag_assay.assets.engine.definition import sync_all
 from rag_assay.assets.engine.stage import BuildContext, Stage
 from rag_assay.assets.pages import Pages
 from rag_assay.evals.study.cells import whole_of
-from rag_assay.evals.study.slice_selection import known_slices
+from rag_assay.evals.study.run_studies import known_slices
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.successive_halving.records import STAGE as SEARCHES
 from rag_assay.warehouse import tables

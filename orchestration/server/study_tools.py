@@ -182,7 +182,7 @@ class StudyTools:
 
     def _run(self, form: RunForm) -> Reply:
         from rag_assay.evals.study.run_plan import total
-        from rag_assay.evals.study.slice_selection import slice_study
+        from rag_assay.evals.study.run_studies import slice_study
         from rag_assay.orchestration.run_report import failure_notes
         from rag_assay.orchestration.study_runs import run_study
         from rag_assay.warehouse.inference.embedding_api import OF_ALL

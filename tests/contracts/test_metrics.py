@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 from rag_assay.evals.metrics import IN_TOKENS, METRICS, get_metric, has_depth
 from rag_assay.evals.metrics.abstention import Abstention
 from rag_assay.evals.metrics.citations import CitationPrecision, CitationRecall
-from rag_assay.evals.metrics.context import MetricContext
 from rag_assay.evals.metrics.contract import (
     AnsweredCase,
     Case,
@@ -29,6 +28,7 @@ from rag_assay.evals.metrics.contract import (
     DocumentFacts,
     Gold,
     Metric,
+    MetricContext,
     RetrievalMetric,
     Score,
     documents_in_order,

@@ -11,12 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from rag_assay.evals.retrieval.context import Memory, RetrievalContext
+from rag_assay.evals.retrieval.context import Memory, RetrievalContext, SharedSearcher
 from rag_assay.evals.retrieval.contract import Depth, Retriever, Searcher
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query
 from rag_assay.evals.retrieval.ranking import Ranking, nothing
-from rag_assay.evals.retrieval.retriever_references import SharedSearcher
 from rag_assay.evals.study.registry import read_retriever
 from tests.fakes.cross_encoder import POSITIONS, build_cross_encoder
 from tests.fakes.indexing import build_index, searched, vector_of

@@ -165,7 +165,7 @@ def walk(study: Path, questions: str | None = None, *, silence: float = 30.0) ->
     """
 
     def act() -> int:
-        from rag_assay.evals.study.slice_selection import slice_study
+        from rag_assay.evals.study.run_studies import slice_study
         from rag_assay.evals.study.study_file import read_study
         from rag_assay.orchestration.driver import Driver
         from rag_assay.orchestration.search_run import search_study

@@ -8,8 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from rag_assay.evals.metrics.context import MetricContext
-from rag_assay.evals.metrics.contract import Case, Score, score_rows
+from rag_assay.evals.metrics.contract import Case, MetricContext, Score, score_rows
 from rag_assay.evals.metrics.ranking_metrics import Ndcg
 from rag_assay.warehouse.parquet import read_parquet
 from rag_assay.warehouse.schemas import SCORES, Status

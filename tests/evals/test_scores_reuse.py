@@ -16,12 +16,12 @@ import polars as pl
 import pytest
 
 from rag_assay.evals.metrics.abstention import Abstention
-from rag_assay.evals.metrics.context import MetricContext
 from rag_assay.evals.metrics.contract import (
     AnsweredCase,
     AnswerMetric,
     Case,
     Metric,
+    MetricContext,
     RetrievalMetric,
     Score,
 )

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rag_assay.evals.metrics.context import MetricContext
-from rag_assay.evals.metrics.contract import Case, EvaluatedAnswer, Gold, Ranked
+from rag_assay.evals.metrics.contract import Case, EvaluatedAnswer, Gold, MetricContext, Ranked
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import ANSWERS, Status
 from rag_assay.warehouse.spans import Span

@@ -16,7 +16,7 @@ import pytest
 
 from rag_assay.evals.rubrics.points import Points
 from rag_assay.evals.study.grid import Grid
-from rag_assay.evals.study.slice_selection import slice_study
+from rag_assay.evals.study.run_studies import slice_study
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.evals.successive_halving.records import narrow_study

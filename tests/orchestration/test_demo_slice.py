@@ -10,7 +10,8 @@ from rag_assay.evals.reporting.page import json_rows, render_html
 from rag_assay.evals.reporting.rows import report_data
 from rag_assay.evals.reporting.stale_results import stored_result
 from rag_assay.evals.study.study import Study
-from rag_assay.evals.study.study_file import BUNDLED, read_study
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.evals.study.study_names import BUNDLED
 from rag_assay.orchestration.driver import Driver
 from rag_assay.warehouse.paths import Home
 

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from rag_assay.evals.study.slice_selection import slice_study
+from rag_assay.evals.study.run_studies import slice_study
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.evals.successive_halving.records import narrow_study, stored_record

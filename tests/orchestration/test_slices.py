@@ -7,7 +7,7 @@ from html import unescape
 
 import pytest
 
-from rag_assay.evals.study.slice_selection import slice_study
+from rag_assay.evals.study.run_studies import slice_study
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.driver import Driver
 from rag_assay.warehouse.artifacts import ArtifactStore

@@ -12,17 +12,20 @@ from rag_assay.assets.chunking.sentence_splitter import sentence_places
 from rag_assay.assets.embedding.embedder import Matrix
 from rag_assay.evals.judging.contract import JudgeCase, JudgeContext, JudgedMetric, Judgement, Statement
 from rag_assay.evals.judging.prompt_files import frame_text
-from rag_assay.evals.judging.ragas.calls import CaseCalls, MetricCalls, StoppedError, texts_of
 from rag_assay.evals.judging.ragas.metrics import (
     METRICS,
     MOST_SENTENCE_CALLS,
     REASON_TOKENS,
     SENTENCES,
+    CaseCalls,
+    MetricCalls,
+    StoppedError,
     Times,
     calls_of,
     prompt,
     prompts_digest,
     reply_of,
+    texts_of,
 )
 from rag_assay.evals.judging.structured_calls import ModelJudge, ReplyForm
 from rag_assay.warehouse.inference.chat_part import CallsEach

@@ -31,7 +31,6 @@ from ragas.metrics.collections import (
 
 from rag_assay.assets.embedding.embedder import Matrix
 from rag_assay.evals.judging.contract import Judgement, Statement
-from rag_assay.evals.judging.ragas.calls import CaseCalls, MetricCalls, StoppedError, Texts
 from rag_assay.evals.judging.ragas.metrics import (
     BATCH,
     LIST_TOKENS,
@@ -39,6 +38,10 @@ from rag_assay.evals.judging.ragas.metrics import (
     MOST_STATEMENTS,
     RATING_TOKENS,
     REASON_TOKENS,
+    CaseCalls,
+    MetricCalls,
+    StoppedError,
+    Texts,
     reply_tokens,
 )
 from rag_assay.evals.judging.ragas.metrics import prompt as prompt_file

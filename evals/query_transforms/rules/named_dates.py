@@ -83,34 +83,27 @@ def shift_date(one: Dated, shift: Shift, language: Language) -> str | None:
     >>> shift_date(day, Shift(0, 1, None, -1), "de")
     'am 31. Oktober 2023'
     """
-    if one.first is None or one.last is None:
+    first, last = one.first, one.last
+    if first is None or last is None:
         return None
-    own = _own_unit(one)
+    own: Unit | None = "week" if (last - first).days == 6 else None
+    if one.kind in {"day", "month", "year", "season"}:
+        own = cast("Unit", one.kind)
     unit, steps = shift.unit or own, shift.steps
     if unit == "year" and own == "season":
         unit = "season"
     elif unit == "week" and own == "day":
         unit, steps = "day", 7 * steps
-    elif unit == "week" and own != "week":
+    if unit is None or (unit == "week" and own != "week"):
         return None
     try:
-        return _written(one, unit, steps, language, bare=own == unit and one.text[:1].isdigit())
+        return _written((first, last), unit, steps, language, bare=own == unit and one.text[:1].isdigit())
     except (ValueError, OverflowError):
         return None
 
 
-def _own_unit(one: Dated) -> Unit | None:
-    if one.first is None or one.last is None:
-        return None
-    if one.kind in {"day", "month", "year", "season"}:
-        return one.kind
-    return "week" if (one.last - one.first).days == 6 else None
-
-
-def _written(one: Dated, unit: Unit | None, steps: int, language: Language, *, bare: bool) -> str | None:
-    first, last = one.first, one.last
-    if first is None or last is None or unit is None:
-        return None
+def _written(days: Days, unit: Unit, steps: int, language: Language, *, bare: bool) -> str:
+    first, last = days
     is_german, lead = language == "de", ""
     if unit == "day":
         day = (first if steps < 0 else last) + timedelta(days=steps)

@@ -38,9 +38,8 @@ _CHANGING = _cue(r"(?:{})\w*", "changing")
 _CLOSE = _cue(r"\b(?:{})\b", "close_prepositions")
 _AUXILIARIES = _cue(r"\b(?:{})\b", "auxiliaries")  # they send a German verb to the end of its clause
 _FILLERS = frozenset(entries("publishing", "date_articles") + entries("publishing", "fillers"))
-_BINDING = _FILLERS.union(
-    entries("publishing", "binding")
-)  # words that bound a date ("before", "the end of")
+# Words that bound a date ("before", "the end of")
+_BINDING = _FILLERS.union(entries("publishing", "binding"))
 _TOPICS = frozenset(entries("publishing", "topic_prepositions"))  # they put a date among the content
 
 

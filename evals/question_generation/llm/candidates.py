@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from typing import Annotated, Literal, NamedTuple, get_args
 
 import numpy as np
 import polars as pl
@@ -128,11 +128,7 @@ LONGEST = 400  # characters of a question or an answer
 LONGEST_QUOTE = 700
 
 
-def _without_surrogates(value: Any) -> Any:
-    return encodable(value) if isinstance(value, str) else value
-
-
-_Storable = BeforeValidator(_without_surrogates)
+_Storable = BeforeValidator(lambda value: encodable(value) if isinstance(value, str) else value)
 _Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=LONGEST), _Storable]
 _Quote = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1, max_length=LONGEST_QUOTE), _Storable

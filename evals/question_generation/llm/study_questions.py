@@ -56,7 +56,7 @@ from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference.budget import Budget
 from rag_assay.warehouse.inference.call_tags import Purpose
 from rag_assay.warehouse.inference.chat_model import ChatModel
-from rag_assay.warehouse.inference.gateway import Gateway
+from rag_assay.warehouse.inference.gateway import Gateway, Messages
 from rag_assay.warehouse.inference.redaction import without_key
 from rag_assay.warehouse.inference.structured import Shape
 from rag_assay.warehouse.schemas import RETRYABLE, Status
@@ -251,6 +251,18 @@ class QuestionGenerationContext:
     purpose: Purpose = Purpose("questions")
     progress: Callable[[str, int, int], None] = lambda _label, _done, _of: None
 
+    def ask(self, messages: Messages, shape: type[Shape], max_tokens: int) -> Shape | RejectedQuestion:
+        found = self.gateway.structured(
+            self.chat,
+            messages,
+            shape,
+            name=shape.__name__,
+            max_tokens=max_tokens,
+            seed=self.seed,
+            purpose=self.purpose,
+        )
+        return found.value or failure_of(found.status, found.reason, found.reply.raw)
+
 
 class Verifier:
     """Asks the model about its own questions; every verdict but the right one drops a question."""
@@ -261,8 +273,9 @@ class Verifier:
     def fault(self, draft: QuestionDraft, task: GenerationTask) -> RejectedQuestion | None:
         if draft.answer is None:
             return self._answered(draft)
+        material = _quotes(draft.quotes) + _asked(draft)
         checks: list[Callable[[], RejectedQuestion | None]] = [
-            lambda: self._unsupported(draft),
+            lambda: self._judged("supported", material, "yes", Reason.NOT_SUPPORTED),
             lambda: self._known(draft, task),
         ]
         if task.kind == "multi_hop":
@@ -270,9 +283,6 @@ class Verifier:
         if task.kind == "follow_up":
             checks.insert(0, lambda: self._stands_alone(draft, task))
         return next((fault for check in checks if (fault := check()) is not None), None)
-
-    def _unsupported(self, draft: QuestionDraft) -> RejectedQuestion | None:
-        return self._judged("supported", _quotes(draft.quotes) + _asked(draft), "yes", Reason.NOT_SUPPORTED)
 
     def _one_suffices(self, draft: QuestionDraft) -> RejectedQuestion | None:
         for number, quote in enumerate(draft.quotes, 1):
@@ -334,16 +344,7 @@ class Verifier:
         self, name: Verdict, material: str, shape: type[Shape], max_tokens: int, **values: object
     ) -> Shape | RejectedQuestion:
         messages = prompt(name).messages({"material": material, **values})
-        found = self._context.gateway.structured(
-            self._context.chat,
-            messages,
-            shape,
-            name=shape.__name__,
-            max_tokens=max_tokens,
-            seed=self._context.seed,
-            purpose=self._context.purpose,
-        )
-        return found.value or failure_of(found.status, found.reason, found.reply.raw)
+        return self._context.ask(messages, shape, max_tokens)
 
 
 def _doubtful(fault: RejectedQuestion, reason: Reason) -> RejectedQuestion:
@@ -407,26 +408,18 @@ def _written(task: GenerationTask, context: QuestionGenerationContext) -> TaskOu
         return TaskOutcome(
             task, dropped=RejectedQuestion(Reason.NO_PARTNER, "no other document is near its passage")
         )
-    shape = SHAPES[task.kind]
     language = language_name(task.pieces[0].document.language)
     parts = []
     for number, piece in enumerate(task.pieces, 1):
         if piece.document.title:
             parts.append(framed(piece.document.title[:200], "title", number=number))
         parts.append(framed(piece.text, "passage", number=number))
-    values = {"material": ("\n".join(parts)), "language": language, "wanted": task.wanted}
-    found = context.gateway.structured(
-        context.chat,
-        prompt(task.kind).messages(values),
-        shape,
-        name=shape.__name__,
-        max_tokens=_TOKENS_OF_CONVERSATION if task.kind == "follow_up" else _TOKENS,
-        seed=context.seed,
-        purpose=context.purpose,
-    )
-    if found.value is None:
-        return TaskOutcome(task, dropped=failure_of(found.status, found.reason, found.reply.raw))
-    draft = found.value.draft()
+    values = {"material": "\n".join(parts), "language": language, "wanted": task.wanted}
+    max_tokens = _TOKENS_OF_CONVERSATION if task.kind == "follow_up" else _TOKENS
+    reply = context.ask(prompt(task.kind).messages(values), SHAPES[task.kind], max_tokens)
+    if isinstance(reply, RejectedQuestion):
+        return TaskOutcome(task, dropped=reply)
+    draft = reply.draft()
     if draft.quotes:
         quotes = quoted_words(draft, task)
         if isinstance(quotes, RejectedQuestion):

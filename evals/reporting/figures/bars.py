@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from markupsafe import Markup
 
-from rag_assay.evals.judging.entailment.pairs import SPENT
+from rag_assay.evals.judging.entailment.judge import SPENT
 from rag_assay.evals.reporting import display, limits
 from rag_assay.evals.reporting.caveats import interval_words
 from rag_assay.evals.reporting.charts.marks import (

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.evals.pipeline.cell_items import current_items
-from rag_assay.evals.question_generation.chat_review import ChatReview
+from rag_assay.evals.question_generation.from_conversations import ChatReview
 from rag_assay.evals.question_generation.review import ReviewedQuestion, ReviewFile
 from rag_assay.evals.question_sets.question_files import EvidenceQuote
 from rag_assay.evals.reporting.human_ratings import people_section

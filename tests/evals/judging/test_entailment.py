@@ -18,8 +18,7 @@ from pydantic import ValidationError
 
 from rag_assay.evals.generation.contract import Passage
 from rag_assay.evals.judging.contract import JudgeCase, JudgeContext, Judgements, Statement
-from rag_assay.evals.judging.entailment.judge import Entailment
-from rag_assay.evals.judging.entailment.pairs import SPENT
+from rag_assay.evals.judging.entailment.judge import SPENT, Entailment
 from rag_assay.warehouse.inference import call_failures
 from rag_assay.warehouse.inference.gateway import Gateway
 from rag_assay.warehouse.paths import Home

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_assay.evals.metrics.context import MetricContext
-from rag_assay.evals.metrics.contract import Case
+from rag_assay.evals.metrics.contract import Case, MetricContext
 from rag_assay.evals.metrics.semantic_similarity import JUDGE, SemanticSimilarity
 from rag_assay.evals.metrics.text_overlap import RougeL
 from rag_assay.warehouse.paths import Home
@@ -62,7 +61,7 @@ def test_semantic_similarity(weights: Callable[[str], Path], tmp_path: Path) -> 
 ALONE = """
 import sys
 from pathlib import Path
-from rag_assay.evals.metrics.context import MetricContext
+from rag_assay.evals.metrics.contract import MetricContext
 from rag_assay.warehouse.paths import Home
 from tests.evals.metrics.test_ragas import SemanticSimilarity, pair
 print(SemanticSimilarity().measure([pair("ferry", "boat")], MetricContext(Home(Path(sys.argv[1]))))[0].value)

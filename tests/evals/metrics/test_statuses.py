@@ -8,8 +8,7 @@ import pytest
 
 from rag_assay.evals.metrics import get_metric
 from rag_assay.evals.metrics.abstention import Abstention
-from rag_assay.evals.metrics.context import MetricContext
-from rag_assay.evals.metrics.contract import AnsweredCase, AnswerMetric, Gold, Metric, Score
+from rag_assay.evals.metrics.contract import AnsweredCase, AnswerMetric, Gold, Metric, MetricContext, Score
 from rag_assay.evals.metrics.costs import AnswerLatency, RetrievalLatency, Tokens
 from rag_assay.warehouse.schemas import Status
 from rag_assay.warehouse.spans import Span

@@ -15,7 +15,8 @@ from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.ranking import Vector
 from rag_assay.evals.study.grid import Grid
-from rag_assay.evals.study.study_file import BUNDLED, read_study
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.evals.study.study_names import BUNDLED
 from rag_assay.orchestration.stages import stages_of
 from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
 from rag_assay.warehouse.pages import manifest_digest, read_manifest

@@ -15,14 +15,14 @@ from pydantic import ValidationError
 from rag_assay.evals.query_transforms.follow_up import FollowUp, standalone
 from rag_assay.evals.query_transforms.hyde import Hyde
 from rag_assay.evals.query_transforms.keywords import Keywords
+from rag_assay.evals.query_transforms.model_transform import statement
 from rag_assay.evals.query_transforms.multi_query import MultiQuery
-from rag_assay.evals.query_transforms.query_rewriting import statement
 from rag_assay.evals.query_transforms.rules.follow_up_cues import depends
 from rag_assay.evals.retrieval.context import RetrievalContext
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query
 from rag_assay.evals.study.registry import QUERY_TRANSFORMS
-from rag_assay.evals.study.study_file import BUNDLED
+from rag_assay.evals.study.study_names import BUNDLED
 from tests.fakes.indexing import build_index, read_by, vector_of
 
 LEAGUE = ("Wer trainiert Rot-Weiß Zechenau?", "Ralf Dünnwald ist seit Dezember der Trainer.")

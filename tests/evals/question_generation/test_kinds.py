@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 import pytest
 
-from rag_assay.evals.question_generation.candidate import Drop, QuestionCandidate, Tally
 from rag_assay.evals.question_generation.definitions import definitions_of
 from rag_assay.evals.question_generation.definitions import question_of as defined
 from rag_assay.evals.question_generation.kinds import (
@@ -20,7 +19,7 @@ from rag_assay.evals.question_generation.kinds import (
     title_of,
 )
 from rag_assay.evals.question_generation.kinds import question_of as dated
-from rag_assay.evals.question_generation.texts import SourceText
+from rag_assay.evals.question_generation.texts import Drop, QuestionCandidate, SourceText, Tally
 from rag_assay.evals.question_sets.alignment import find_quote
 from tests.evals.question_generation.texts import PILOTS, text
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from rag_assay.evals.question_generation.candidate import Drop, QuestionCandidate, Quote, Tally
 from rag_assay.evals.question_generation.generator import (
     AGAIN,
     LOST,
@@ -21,6 +20,7 @@ from rag_assay.evals.question_generation.generator import (
     passages_in,
     verify_questions,
 )
+from rag_assay.evals.question_generation.texts import Drop, QuestionCandidate, Quote, Tally
 from tests.evals.question_generation.texts import text
 
 WORDS = ["anchor", "berth", "canal", "dock", "eddy", "fairway", "gale", "harbour"]

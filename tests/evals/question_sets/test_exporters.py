@@ -11,8 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rag_assay.evals.question_sets.evidence_resolution import Resolver
-from rag_assay.evals.question_sets.exporters import FORMS
-from rag_assay.evals.question_sets.exporters.contract import ExportInput, QuestionExport
+from rag_assay.evals.question_sets.exporters import FORMS, ExportInput, QuestionExport
 from rag_assay.evals.question_sets.readers import WrittenSet, read_set
 from rag_assay.evals.question_sets.readers.contract import SetFile
 

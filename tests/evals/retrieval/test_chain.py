@@ -11,12 +11,11 @@ from pydantic import ValidationError
 
 from rag_assay.evals.retrieval.bm25 import Bm25
 from rag_assay.evals.retrieval.clock import Spent
-from rag_assay.evals.retrieval.context import Memory, RetrievalContext
+from rag_assay.evals.retrieval.context import Memory, RetrievalContext, SharedSearcher
 from rag_assay.evals.retrieval.contract import OpenTransform, QueryTransform, Searcher
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query, Trace
 from rag_assay.evals.retrieval.ranking import Ranking
-from rag_assay.evals.retrieval.retriever_references import SharedSearcher
 from rag_assay.evals.study.registry import read_retriever
 from tests.fakes.indexing import build_index, query, read_by, searched, vector_of
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rag_assay.evals.retrieval.fusion import Geometric, Harmonic, Method, Rrf, Weighted
 from rag_assay.evals.retrieval.fusion import fuse_rankings as fused_by
-from rag_assay.evals.retrieval.fusion_methods import Geometric, Harmonic, Method, Rrf, Weighted
 from rag_assay.evals.retrieval.ranking import Ranking, nothing
 from rag_assay.evals.study.registry import read_retriever
 from tests.fakes.indexing import build_index, query, searched

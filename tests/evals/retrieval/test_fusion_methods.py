@@ -10,16 +10,18 @@ import pytest
 from pydantic import ValidationError
 
 from rag_assay.evals.retrieval.context import RetrievalContext
-from rag_assay.evals.retrieval.fusion import METHODS, Fuse, fuse_rankings
-from rag_assay.evals.retrieval.fusion_methods import (
+from rag_assay.evals.retrieval.fusion import (
+    METHODS,
     NORMALISED,
     Arithmetic,
+    Fuse,
     Geometric,
     Harmonic,
     Max,
     Method,
     RelativeScore,
     Weighted,
+    fuse_rankings,
 )
 from rag_assay.evals.retrieval.query import Query, Trace
 from rag_assay.evals.retrieval.ranking import Ranking, nothing

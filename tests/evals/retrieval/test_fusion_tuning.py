@@ -14,8 +14,7 @@ from rag_assay.evals.metrics import get_metric, has_depth
 from rag_assay.evals.metrics.contract import Gold, RetrievalMetric
 from rag_assay.evals.metrics.ranking_metrics import EvidenceCoverage, HitRate, Mrr, Ndcg, Recall
 from rag_assay.evals.retrieval.context import Memory, RetrievalContext
-from rag_assay.evals.retrieval.fusion import fuse_rankings
-from rag_assay.evals.retrieval.fusion_methods import (
+from rag_assay.evals.retrieval.fusion import (
     Arithmetic,
     Geometric,
     Harmonic,
@@ -24,6 +23,7 @@ from rag_assay.evals.retrieval.fusion_methods import (
     RelativeScore,
     Rrf,
     Weighted,
+    fuse_rankings,
 )
 from rag_assay.evals.retrieval.fusion_tuning import (
     Bench,

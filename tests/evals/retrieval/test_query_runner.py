@@ -12,14 +12,13 @@ import polars as pl
 import pytest
 
 from rag_assay.evals.retrieval.clock import Clock, Spent
-from rag_assay.evals.retrieval.context import Memory, RetrievalContext
+from rag_assay.evals.retrieval.context import Memory, RetrievalContext, SharedSearcher
 from rag_assay.evals.retrieval.contract import Searcher
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query
 from rag_assay.evals.retrieval.query_runner import Hit, QueryRunner, warm_up
 from rag_assay.evals.retrieval.query_vectors import QueryVector
 from rag_assay.evals.retrieval.ranking import Ranking
-from rag_assay.evals.retrieval.retriever_references import SharedSearcher
 from rag_assay.evals.study.registry import read_retriever
 from tests.fakes.indexing import build_index, vector_of
 

@@ -9,8 +9,8 @@ import pytest
 
 from rag_assay.evals.question_sets.alignment import find_quote
 from rag_assay.evals.study.grid import read_questions_of
-from rag_assay.evals.study.study_file import BUNDLED, read_studies, read_study
-from rag_assay.evals.study.study_names import study_files
+from rag_assay.evals.study.study_file import read_studies, read_study
+from rag_assay.evals.study.study_names import BUNDLED, study_files
 
 SHARED = Path(__file__).parents[4] / "shared" / "data" / "eurlex-energy" / "html"
 ELSEWHERE = ("beir", "eurlex_questions")  # their data lies where a variable says

@@ -16,13 +16,13 @@ from rag_assay.evals.study.cost_estimate import estimates, of_cases
 from rag_assay.evals.study.registry import read_retriever_or_powerset
 from rag_assay.evals.study.run_plan import Cached, CallEstimate, CostRange, passed_caps, plan, total
 from rag_assay.evals.study.sections import StudyBudget
-from rag_assay.evals.study.servers import nested_recipes
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.inference.chat_model import ChatModel
 from rag_assay.warehouse.inference.chat_part import CallsEach
 from rag_assay.warehouse.inference.prices import price_of
 from rag_assay.warehouse.parquet import read_parquet
 from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.recipe import nested_recipes
 from tests.fakes.judges import AskingJudge, CountingJudge
 from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.tiny import Bench

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rag_assay.evals.study.grid import Grid, read_questions_of
-from rag_assay.evals.study.slice_selection import (
+from rag_assay.evals.study.run_studies import (
     find_slice,
     forget_slice,
     known_slices,

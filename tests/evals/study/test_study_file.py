@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rag_assay.evals.study.study_file import BUNDLED, StudyCollection, read_studies, read_study, study_path
-from rag_assay.evals.study.study_names import study_files
+from rag_assay.evals.study.study_file import StudyCollection, read_studies, read_study, study_path
+from rag_assay.evals.study.study_names import BUNDLED, study_files
 from rag_assay.warehouse.errors import InputError
 from tests.fakes.tiny import QUESTIONS, STUDY, write_study
 

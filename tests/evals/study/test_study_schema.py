@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft7Validator
 
-from rag_assay.evals.study.study_file import BUNDLED, read_study
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.evals.study.study_names import BUNDLED
 from rag_assay.evals.study.study_schema import study_schema
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.yaml_positions import load

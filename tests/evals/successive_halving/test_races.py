@@ -5,15 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.search import race
 from rag_assay.evals.statistics.question_clusters import Clustering
 from rag_assay.evals.study.cells import Cell
-from rag_assay.evals.successive_halving.elimination import EliminationRules, look, regret_of
 from rag_assay.evals.successive_halving.rungs import (
+    EliminationRules,
     StratifiedQuestion,
     draw_cells,
+    look,
     one_factor,
     question_order,
-    race,
+    regret_of,
     rungs,
     stays,
 )

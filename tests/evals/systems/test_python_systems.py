@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 
 from rag_assay.evals.generation.contract import Passage
+from rag_assay.evals.pipeline.system_answers import PassageAligner
 from rag_assay.evals.study.registry import read_generator
-from rag_assay.evals.systems.code_loading import code_digest, load, missing_module
 from rag_assay.evals.systems.given_passages import UnreadableError, read_passages
-from rag_assay.evals.systems.passage_alignment import PassageAligner
-from rag_assay.evals.systems.python_system import respond, within
+from rag_assay.evals.systems.python_system import code_digest, load, missing_module, respond, within
 
 HISTORY = [{"role": "user", "content": "Is there a ferry?"}, {"role": "assistant", "content": "Yes."}]
 TEXTS = ["The ferry leaves at noon.", "Tickets are sold on the quay."]

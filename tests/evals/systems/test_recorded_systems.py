@@ -12,7 +12,7 @@ import pytest
 from jsonschema import Draft7Validator
 
 from rag_assay.evals.study.cost_estimate import estimates
-from rag_assay.evals.study.gridless_study import SystemStudy
+from rag_assay.evals.study.imported_study import SystemStudy
 from rag_assay.evals.study.run_plan import plan
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.evals.study.study_schema import study_schema

@@ -222,7 +222,7 @@ def test_the_job_of_a_study_with_a_search_runs_that_first(finished: Finished) ->
     assert len(found) == 2, "a cell that was not drawn is said"
     (left,) = narrow_study(study, finished.home).cells()
     assert compared == [(left.name,)]
-    assert len(narrow_study(study, finished.home).unsearched().cells()) == 2
+    assert len(narrow_study(study, finished.home).narrowed(None).cells()) == 2
 
 
 def test_a_home_that_is_in_use_is_waited_for_and_then_a_sentence(
