@@ -26,7 +26,8 @@ import yaml
 from rag_assay.assets.tokenization.tokenizer import load_tokenizer
 from rag_assay.evals.pipeline.ranking_rows import RankingRows
 from rag_assay.evals.retrieval.clock import Clock
-from rag_assay.evals.retrieval.context import Memory, RetrievalContext, SharedSearcher, TextEmbedder
+from rag_assay.evals.retrieval.context import Memory, RetrievalContext, TextEmbedder
+from rag_assay.evals.retrieval.fusion import SharedSearcher
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query_runner import QueryRunner, warm_up
 from rag_assay.evals.retrieval.query_vectors import QueryVector, embed_queries

@@ -81,9 +81,7 @@ class Answers(GridStage):
         return sorted(self.grid.answered())
 
     def needs(self, key: str) -> list[PartitionRef]:
-        """Train sets are among them where the generator is fitted on them, or may search by a tuned
-        retriever.
-        """
+        """Train sets are needed to fit the generator, or to search by a tuned retriever."""
         cell = self.grid.cells[key]
         sets = [*self.grid.set_keys(cell.study), *self._train_keys(cell)]
         questions = [PartitionRef("questions", name) for name in sets]
@@ -249,25 +247,18 @@ def _traced(answer: Answer) -> dict[str, Any]:
     return {
         "citations": [
             {
-                "marker": one.marker,
-                "sentence": one.sentence,
+                **{name: getattr(one, name) for name in ("marker", "sentence", "url", "start", "end")},
                 "chunk_id": one.chunk,
                 "doc_id": one.document,
-                "url": one.url,
                 "section": None if one.section is None else list(one.section),
-                "start": one.start,
-                "end": one.end,
             }
             for one in answer.citations
         ],
         "cuts": [{"chunk_id": one.chunk, "kept": one.kept} for one in answer.cuts],
         "bins": [
             {
-                "text": one.text,
+                **{name: getattr(one, name) for name in ("text", "status", "reason", "answer")},
                 "chunk_ids": list(one.chunks),
-                "status": one.status,
-                "reason": one.reason,
-                "answer": one.answer,
             }
             for one in answer.bins
         ],

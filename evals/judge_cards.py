@@ -247,10 +247,7 @@ def _stored_trials(trials: Trials) -> list[dict[str, Any]]:
     return [
         {
             "trial": one.trial_id,
-            "role": one.role,
-            "kind": one.kind,
-            "of": one.of,
-            "note": one.note,
+            **{name: getattr(one, name) for name in ("role", "kind", "of", "note")},
             "question": one.case.question,
             "answer": one.case.answer,
             "labels": [

@@ -260,7 +260,6 @@ def _checks(thin: pl.DataFrame, uneven: list[str]) -> tuple[Check, ...]:
 
 
 def _read(stage: str, cell: Cell, work: BuildContext, columns: Iterable[str] | None = None) -> pl.DataFrame:
-    """Read the current scores or answers of a cell (schemas.SCORES, schemas.ANSWERS), or some columns."""
     artifact = work.store.current(stage, cell.key)
     assert artifact is not None  # noqa: S101 -- `Stage.inputs` has seen it
     return read_rows(artifact, work.store, None if columns is None else list(columns))

@@ -75,9 +75,7 @@ class Rankings(GridStage):
         return self.grid.train_keys(cell.study) if recipe.needs_tuning else []
 
     def recipes(self, key: str) -> dict[str, str]:
-        """The chunking's digest is among them although the index is: where two cut alike, each is timed for
-        itself.
-        """
+        """The chunking's digest is among them although the index is: each chunking is timed for itself."""
         cell = self.grid.rankings[key]
         study = self.grid.studies[cell.study]
         return {

@@ -12,12 +12,20 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from rag_assay.assets.chunking.sentence_splitter import sentences
 from rag_assay.evals.judging import contract
 from rag_assay.evals.judging.entailment.hypotheses import Splitting, windows
-from rag_assay.evals.judging.entailment.judge import PAIRS, WORDS, EntailmentPair, PairName, split, text_of
+from rag_assay.evals.judging.entailment.judge import (
+    PAIRS,
+    WORDS,
+    EntailmentPair,
+    PairName,
+    once_each,
+    split,
+    text_of,
+)
 from rag_assay.warehouse.encodable import all_encodable
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.inference.cross_encoders import PairModel, load_pair_model
@@ -69,18 +77,11 @@ class EntailmentClassifier(PairModel, Splitting, contract.Judge):
     kind: ClassVar[str] = "entailment_classifier"
     varies: ClassVar[bool] = False
 
-    metrics: Annotated[tuple[PairName, ...], Field(min_length=1)] = tuple(PAIRS)
+    metrics: Annotated[tuple[PairName, ...], Field(min_length=1), once_each(PAIRS)] = tuple(PAIRS)
     labels: tuple[Label, Label, Label] | None = None
     batch_size: Annotated[int, Field(ge=1, le=1_024)] = 32
     max_length: Annotated[int, Field(ge=64, le=32_768)] = 512
     most_sentences: Annotated[int, Field(ge=1, le=1_000)] = 100
-
-    @field_validator("metrics")
-    @classmethod
-    def _names_each_once(cls, metrics: tuple[PairName, ...]) -> tuple[PairName, ...]:
-        if len(set(metrics)) < len(metrics):
-            raise ValueError("each metric is named once")
-        return tuple(name for name in PAIRS if name in metrics)
 
     @model_validator(mode="after")
     def _has_three_labels(self) -> Self:

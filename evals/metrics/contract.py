@@ -55,9 +55,7 @@ MOST = 10  # documents with one title; of more (`News ticker`), the title tells 
 
 
 class DocumentFacts(NamedTuple):
-    """What a metric may know of a document: ``published_on``, ISO day (of a partial date the first), None:
-    not known.
-    """
+    """What a metric may know of a document; published_on: ISO day, of a partial date the first."""
 
     published_on: str | None
     group: str
@@ -166,9 +164,7 @@ class Ranked(NamedTuple):
 
 
 class CitedSpan(NamedTuple):
-    """One citation: its number, its sentence from 0 (None: a list of sources), and the passage (None: it
-    points nowhere).
-    """
+    """A citation; sentence: from 0, None: a list of sources; span: None: it points nowhere."""
 
     marker: int
     sentence: int | None
@@ -286,7 +282,6 @@ class Metric(ChatComponent, ABC):
         return super().__new__(cls)
 
     def calls_per_case(self) -> CallsEach:
-        """Return how many calls of its model one question of one cell takes; none without a model."""
         return self._calls_each(MOST_ASKED)
 
     def versions(self) -> list[str]:
@@ -300,9 +295,7 @@ class Metric(ChatComponent, ABC):
         """Return whether the metric applies to this question; that never depends on a cell."""
 
     def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
-        """Measure the cases, in their order; each ends in a value or in a typed status. The score of a case
-        depends on that case alone, not on those beside it.
-        """
+        """Measure the cases, in their order; the score of a case depends on that case alone."""
         return [self.score(case) for case in cases]
 
     def score(self, case: Case) -> Score:

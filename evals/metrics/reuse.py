@@ -26,7 +26,6 @@ WAITING = ".metrics"
 
 
 def identity_of(metric: Metric, questions: str, inputs: Mapping[Reading, str]) -> str:
-    """Return the digest of all that the scores of a metric depend on."""
     read = [[name, inputs[name]] for name in sorted(metric.reads)]
     return digest(["scores", metric.name, metric.all_versions(), questions, read])
 

@@ -25,6 +25,7 @@ from rag_assay.warehouse.schemas import Schema, Status
 
 if TYPE_CHECKING:
     from rag_assay.evals.retrieval.index import OpenIndex
+    from rag_assay.evals.retrieval.query_runner import Hit
 
 Passages = dict[str, list[Passage]]
 """Question id -> what is read for it; a question whose ranking failed is absent."""
@@ -159,15 +160,10 @@ def write_contexts(found: dict[str, AnswerWithContexts], folder: Path) -> str:
     """
     rows: list[dict[str, Any]] = [
         {
+            **{name: getattr(one, name) for name in ("text", "start", "end", "url", "title", "score")},
             "question_id": question,
             "rank": rank,
-            "text": one.text,
             "doc_id": one.document or None,
-            "start": one.start,
-            "end": one.end,
-            "url": one.url,
-            "title": one.title,
-            "score": one.score,
             "similarity": dict(enumerate(answer.similarities, 1)).get(rank),
         }
         for question, answer in found.items()
@@ -203,6 +199,12 @@ Headings = Mapping[str, Sequence[str]]
 """Chunk id -> the headings above it, outermost first."""
 
 
+def passages_of(
+    index: OpenIndex, hits: Iterable[Hit], headings: Headings | None = None
+) -> tuple[Passage, ...]:
+    return tuple(passage_of(index, one.chunk_id, one.start, one.end, one.score, headings) for one in hits)
+
+
 def passage_of(
     index: OpenIndex, chunk_id: str, start: int, end: int, score: float, headings: Headings | None = None
 ) -> Passage:
@@ -225,9 +227,7 @@ def passage_of(
 def evidence_passages(
     question: Mapping[str, Any], documents: Mapping[str, Mapping[str, Any]]
 ) -> list[Passage]:
-    """Return the evidence of a question as passages, the highest grade first: quotes widened to whole
-    sentences and merged, or the whole document.
-    """
+    """Return the evidence as passages, best first: quotes in whole sentences, merged, or the document."""
     spans: dict[tuple[str, int, int], int] = {}
     for piece in question["evidence"]:
         document = documents.get(piece["doc_id"])

@@ -16,11 +16,10 @@ from rag_assay.assets.engine.stage import BuildContext, Stage, is_by_recipe_of_n
 from rag_assay.assets.indexes import Indexes
 from rag_assay.evals.generation.contract import Answer, GenerationContext, Generator, Passage, Request
 from rag_assay.evals.generation.quotation import quoted_documents
-from rag_assay.evals.pipeline.passages import Headings, headings_of, passage_of
+from rag_assay.evals.pipeline.passages import Headings, headings_of, passages_of
 from rag_assay.evals.pipeline.retrieval import (
     CellParts,
     FitInputs,
-    GenerationRequest,
     OpenRetrieval,
     RetrievalInputs,
     generation_for,
@@ -185,10 +184,7 @@ class Pipeline(Closeable):
     def search_row(self, question: Row, *, without: Collection[Removal] = ()) -> PipelineResult:
         found = self.retrieval.ask(question, without)
         index = self.retrieval.index
-        passages = tuple(
-            passage_of(index, hit.chunk_id, hit.start, hit.end, hit.score, self.headings)
-            for hit in found.hits
-        )
+        passages = passages_of(index, found.hits, self.headings)
         losses: list[Row] = []
         if found.status is Status.OK:
             losses = losses_of(question, found.trace, [hit.span for hit in found.hits], index)
@@ -265,9 +261,9 @@ def pipeline_of(
     if generator is None:
         return Pipeline(cell, retrieval, None, None)
     retrieval = replace(retrieval, headings=headings)
-    asking = GenerationRequest(cell, parts.seed, parts.tokenizer, parts.embedder, generator.budget_limit)
-    budget = work.budgets.of(cell.study, parts.caps)
-    context = generation_for(asking, budget, work, retrieval.retrieve)
+    tools, within = (parts.tokenizer, parts.embedder), work.budgets.of(cell.study, parts.caps)
+    limited = (within, generator.budget_limit)
+    context = generation_for(cell, parts.seed, tools, limited, work, retrieval.retrieve)
     return Pipeline(cell, retrieval, generator, context, headings)
 
 

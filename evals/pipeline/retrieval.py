@@ -15,7 +15,7 @@ from rag_assay.assets.recipes.build_half import TOKENIZER
 from rag_assay.evals.generation.contract import GenerationContext, Generator, Request, Retrieve, Retrieved
 from rag_assay.evals.generation.gate import FittedThreshold, feature_values, fit_threshold
 from rag_assay.evals.metrics.contract import RetrievalMetric
-from rag_assay.evals.pipeline.passages import Headings, passage_of
+from rag_assay.evals.pipeline.passages import Headings, passages_of
 from rag_assay.evals.pipeline.stage_inputs import budget_of, progress_of, read_questions
 from rag_assay.evals.retrieval.context import RetrievalContext
 from rag_assay.evals.retrieval.contract import Retriever, Searcher
@@ -114,11 +114,8 @@ class OpenRetrieval:
         found = self.ask(asked, request.without)
         if found.status is not Status.OK:
             return Retrieved(reason=found.reason)
-        hits = found.hits[:most]
-        passages = (
-            passage_of(self.index, hit.chunk_id, hit.start, hit.end, hit.score, self.headings) for hit in hits
-        )
-        return Retrieved(tuple(passages), found.spent.seconds if found.spent else None)
+        passages = passages_of(self.index, found.hits[:most], self.headings)
+        return Retrieved(passages, found.spent.seconds if found.spent else None)
 
     def runner(self, vectors: Mapping[str, QueryVector]) -> QueryRunner:
         from rag_assay.evals.retrieval.query_runner import QueryRunner
@@ -194,7 +191,7 @@ def open_tuned_retrieval(
     parts: CellParts, index: OpenIndex, identity: str, work: BuildContext
 ) -> OpenRetrieval:
     from rag_assay.evals.pipeline.run_resources import RunResources
-    from rag_assay.evals.retrieval.context import SharedSearcher
+    from rag_assay.evals.retrieval.fusion import SharedSearcher
 
     resources = work.resource(RunResources)
     context = _search_context(parts, identity, work)
@@ -254,34 +251,27 @@ def parts_of(study: Study, cell: Cell) -> tuple[str, EmbedderRecipe]:
 def generation_context(
     study: Study, cell: Cell, work: BuildContext, retrieve: Retrieve | None = None
 ) -> GenerationContext:
-    tokenizer, embedder = parts_of(study, cell)
-    asking = GenerationRequest(
-        cell, study.seed, tokenizer, embedder, study.generators[cell.generator].budget_limit
-    )
-    generation = generation_for(asking, budget_of(study, work), work, retrieve)
+    budget, limit = budget_of(study, work), study.generators[cell.generator].budget_limit
+    generation = generation_for(cell, study.seed, parts_of(study, cell), (budget, limit), work, retrieve)
     return replace(generation, folder=study.base)
 
 
-class GenerationRequest(NamedTuple):
-    """Whose answers are requested, and by what; ``limit``: US dollars of the budget, None: all of it."""
-
-    cell: Cell
-    seed: int
-    tokenizer: str
-    embedder: EmbedderRecipe
-    limit: float | None
-
-
 def generation_for(
-    asking: GenerationRequest, budget: Budget, work: BuildContext, retrieve: Retrieve | None = None
+    cell: Cell,
+    seed: int,
+    parts: tuple[str, EmbedderRecipe],
+    within: tuple[Budget, float | None],
+    work: BuildContext,
+    retrieve: Retrieve | None = None,
 ) -> GenerationContext:
+    """parts: tokenizer and embedder; within: a budget, and the US dollars of it to spend, None: all"""
     from rag_assay.evals.pipeline.run_resources import RunResources
 
-    cell = asking.cell
-    if asking.limit is not None:
-        budget = work.budgets.of((whole_of(cell.study), cell.generator), asking.limit, within=budget)
+    (tokenizer, embedder), (budget, limit) = parts, within
+    if limit is not None:
+        budget = work.budgets.of((whole_of(cell.study), cell.generator), limit, within=budget)
     generation = work.resource(RunResources).generation(
-        asking.embedder, asking.tokenizer, budget, asking.seed, cell.replicate - 1, progress_of(cell, work)
+        embedder, tokenizer, budget, seed, cell.replicate - 1, progress_of(cell, work)
     )
     return replace(generation, purpose=Purpose("answers", cell.study, cell.key), retrieve=retrieve)
 
@@ -356,9 +346,7 @@ def _tried(generator: Generator, train: pl.DataFrame, runner: QueryRunner, work:
         for requests, allowed in tries:
             found = runner.ask(row, remembered=allowed is None, allowed=allowed)
             read = generator.n_read([hit.end - hit.start for hit in found.hits])
-            passages = tuple(
-                passage_of(index, hit.chunk_id, hit.start, hit.end, hit.score) for hit in found.hits[:read]
-            )
+            passages = passages_of(index, found.hits[:read])
             failed += found.status is not Status.OK
             requests.append(Request(row["question"], passages=passages).within(generator.context_tokens))
         if number % 25 == 0:

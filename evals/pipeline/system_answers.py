@@ -217,7 +217,6 @@ def _how(passage: Passage, similarity: float | None) -> str:
 def ranked_by_system(
     answers: pl.DataFrame, contexts: Mapping[str, Sequence[Passage]], *, has_documents: bool = True
 ) -> tuple[dict[str, tuple[Span, ...]], dict[str, Ranked]]:
-    """Return the spans of each question's passages, and how its ranking ended."""
     spans = {
         question: tuple(
             Span(one.document or f"{one.chunk} of {question}, in no document", one.start, one.end)

@@ -152,14 +152,8 @@ def _document(prefix: str, passage: Passage) -> dict[str, Value]:
         f"{prefix}.document.content": REDACTED if _hides("OUTPUTS") else passage.text,
     }
     if not _hides("OUTPUTS"):
-        about = {
-            "doc_id": passage.document,
-            "title": passage.title,
-            "url": passage.url,
-            "date": passage.date,
-            "start": passage.start,
-            "end": passage.end,
-        }
+        named = {name: getattr(passage, name) for name in ("title", "url", "date", "start", "end")}
+        about = {"doc_id": passage.document, **named}
         known = {name: value for name, value in about.items() if value is not None}
         found[f"{prefix}.document.metadata"] = json.dumps(known, ensure_ascii=False)
     return found

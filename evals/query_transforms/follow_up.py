@@ -24,7 +24,15 @@ from rag_assay.evals.query_transforms.rules.named_dates import (
 from rag_assay.evals.retrieval.context import RetrievalContext
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query
-from rag_assay.evals.retrieval.question_words import MAX_READ, content, language, names, stop_words, words
+from rag_assay.evals.retrieval.question_words import (
+    MAX_READ,
+    content,
+    content_forms,
+    language,
+    names,
+    stop_words,
+    words,
+)
 from rag_assay.evals.word_lists import alternation, numbered
 from rag_assay.warehouse.recipe import Strict
 
@@ -208,8 +216,7 @@ def _of_its_own(text: str, before: str) -> str | None:
         return None
     if any(re.search(rf"{_DETERMINED}{re.escape(name)}", rest, re.IGNORECASE) for name in new_names):
         return None
-    asked = {word.text.casefold() for word in content(before)}
-    common = {word.text.casefold() for word in content(rest)} & asked
+    common = content_forms(rest) & content_forms(before)
     return f"{rest[:1].upper()}{rest[1:]}" if common else None
 
 

@@ -274,9 +274,7 @@ class ChatReview:
         return decided
 
     def add_to_study(self) -> int:
-        """Write the accepted questions as a file that the study lists; raises InputError with nothing
-        changed.
-        """
+        """Write the accepted questions as a file that the study lists; InputError: nothing has changed."""
         if self.study.path.resolve().parent == BUNDLED.resolve():
             name = self.study.path.name
             raise InputError(

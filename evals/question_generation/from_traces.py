@@ -437,12 +437,9 @@ def _sum(spans: Sequence[Span], name: str) -> int | None:
 
 
 def _total(spans: Sequence[Span], name: str) -> float | None:
-    known = [float(one.attributes[name]) for one in spans if _is_number(one.attributes.get(name))]
+    found = [one.attributes.get(name) for one in spans]
+    known = [float(one) for one in found if isinstance(one, int | float) and 0 <= one < MOST]
     return sum(known) if known and len(known) == len(spans) else None
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and 0 <= value < MOST
 
 
 def _thumb(spans: Sequence[Span]) -> int:

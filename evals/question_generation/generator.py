@@ -17,7 +17,7 @@ from rag_assay.evals.question_generation.kinds import KINDS, Sample, Texts, draw
 from rag_assay.evals.question_generation.texts import LISTS, Drop, QuestionCandidate, Quote, Tally
 from rag_assay.evals.question_sets.alignment import places_of
 from rag_assay.evals.retrieval.analyzer import Analyzer, Tokenizer, merge_forms, question_tokens
-from rag_assay.evals.retrieval.question_words import content
+from rag_assay.evals.retrieval.question_words import content_forms
 from rag_assay.evals.retrieval.terms import Bm25Scores, Parameters
 from rag_assay.warehouse.paths import Home
 
@@ -76,7 +76,7 @@ class NearDuplicates:
         """Return the kept question that this one repeats, the nearest one; None where it repeats none."""
         if not self._kept:
             return None
-        own = _words(question)
+        own = content_forms(question)
         cosines = beyond_chance(np.stack(self._vectors) @ vector, self._chance)
         shared = [_jaccard(own, other) for _, other in self._kept]
         near = [at for at in range(len(self._kept)) if cosines[at] >= NEAR or shared[at] >= SAME_WORDS]
@@ -84,12 +84,8 @@ class NearDuplicates:
         return None if nearest is None else self._kept[nearest][0]
 
     def keep(self, question: str, vector: Matrix) -> None:
-        self._kept.append((question, _words(question)))
+        self._kept.append((question, content_forms(question)))
         self._vectors.append(vector)
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(word.text.casefold() for word in content(text))
 
 
 def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:

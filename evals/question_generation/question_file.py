@@ -96,10 +96,7 @@ def _row(question: QuestionCandidate, name: str, *, with_source: bool) -> dict[s
     return {
         "question_id": question.id,
         "question_set": name,
-        "language": question.language,
-        "question": question.question,
-        "ground_truth": question.ground_truth,
-        "needs": question.needs,
+        **{field: getattr(question, field) for field in ("language", "question", "ground_truth", "needs")},
         "evidence": [_evidence(quote, with_source=with_source) for quote in question.evidence],
     }
 

@@ -238,9 +238,7 @@ def is_generic(text: str) -> bool:
 
 
 def opening(text: str, start: int, end: int) -> str | None:
-    """Return the first sentences, about QUOTED characters; None: too little. Pictures, tags, tables are
-    passed.
-    """
+    """Return the first sentences of prose, about QUOTED characters; None: too little."""
     begin, until = start, start
     for first, stop in sentence_places(text[start : min(end, start + 3 * MOST)]):
         if until == begin and _NO_PROSE.match(text[start + first : start + stop]):

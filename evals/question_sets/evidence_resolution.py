@@ -59,9 +59,7 @@ class DocumentMatch(NamedTuple):
 
 
 class Lookup:
-    """The words of texts in all documents of a corpus; only words of ``wanted`` are kept (four bytes a word
-    of the documents).
-    """
+    """The words of texts in all documents; only those of ``wanted`` are kept (four bytes a word)."""
 
     def __init__(self, texts: Sequence[str], wanted: Iterable[str]) -> None:
         self.texts = texts
@@ -216,7 +214,6 @@ def _functional() -> frozenset[str]:
 
 
 def _form(word: str) -> str:
-    """Return a crude stem."""
     if not word.isalpha() or len(word) <= _SHORT:
         return word
     return word[:_STEM].rstrip("s")

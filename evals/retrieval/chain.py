@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple, Self, TypeVar
 
 from pydantic import Field, ValidationError, model_validator
 
-from rag_assay.evals.retrieval.context import SharedSearcher
 from rag_assay.evals.retrieval.contract import (
     AnyLink,
     AnyRetriever,
@@ -22,7 +21,7 @@ from rag_assay.evals.retrieval.contract import (
     Searcher,
     Step,
 )
-from rag_assay.evals.retrieval.fusion import Rrf, either, fuse_rankings
+from rag_assay.evals.retrieval.fusion import Rrf, SharedSearcher, either, fuse_rankings
 from rag_assay.evals.retrieval.query import Kind, Query
 from rag_assay.evals.retrieval.ranking import Ranking, nothing
 from rag_assay.warehouse.recipe import error_at

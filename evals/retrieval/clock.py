@@ -34,9 +34,7 @@ class Spent:
 
 
 def waited_seconds() -> float:
-    """Return the seconds that this thread has waited for a processor; 0 where the system does not say (not
-    Linux).
-    """
+    """Return the seconds that this thread has waited for a processor; 0 if the system does not say."""
     try:
         return int(_SCHEDULER.read_text().split()[1]) / 1e9
     except (OSError, IndexError, ValueError):
@@ -45,9 +43,7 @@ def waited_seconds() -> float:
 
 @dataclass
 class Clock:
-    """Times a question as if nothing had been cached: code that uses a cache adds what computing it had
-    taken.
-    """
+    """Times a question as if nothing had been cached: code that uses a cache adds its cost."""
 
     saved: Spent = field(default_factory=Spent)
     wall: Callable[[], float] = time.perf_counter
@@ -62,5 +58,4 @@ class Clock:
         return self.saved + Spent(wall, self.waited()) - begin
 
     def add(self, spent: Spent) -> None:
-        """Count what was taken from a cache as if it were computed now."""
         self.saved += spent

@@ -60,9 +60,7 @@ class Gazetteer:
     _by_length: dict[tuple[int, float], list[str]] = field(default_factory=dict, repr=False)
 
     def find(self, text: str, typos: float) -> list[NameMatch]:
-        """Return the names in a text, the longest of those that overlap; typos: least likeness, 1: as
-        written.
-        """
+        """Return the names in a text, the longest of overlapping ones; typos: least likeness, 1: exact."""
         plain, places = fold_text(text[:MAX_READ])
         hits = self._exact(plain)
         if typos < 1:
@@ -137,9 +135,7 @@ def _automaton(aliases: Iterable[str]) -> Any:
 
 
 def learnt(index: OpenIndex, names: Mapping[str, tuple[str, ...]], specific: float) -> Gazetteer:
-    """Learn the names of an index's keywords, and those that a study lists, once for each index. specific:
-    share of the documents with a word that must carry the keyword it stands for
-    """
+    """Learn the names of keywords and of a study; specific: share of a word's documents with the keyword."""
     return index.derived(_learn, tuple(names.items()), specific)
 
 

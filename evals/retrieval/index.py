@@ -229,9 +229,7 @@ class OpenIndex:
 
     @cached_property
     def published(self) -> npt.NDArray[np.datetime64]:
-        """datetime64[s] without a time zone, shape (chunks,); a partial date is its first day, NaT: not
-        known.
-        """
+        """datetime64[s] without time zone, shape (chunks,); of a partial date the first day; NaT: unknown."""
         return np.array([moment(text) for text in self.column("published_at")], "datetime64[s]")
 
     @cached_property
@@ -348,9 +346,7 @@ class OpenIndex:
         return self._texts[doc_id][start:end]
 
     def derived(self, derive: Callable[[OpenIndex, *Args], Derived], *args: *Args) -> Derived:
-        """Return what a module-level function and its hashable arguments derive from this index, computed
-        once.
-        """
+        """Return what a module-level function and its hashable arguments derive from this index, once."""
         key = (derive, *args)
         if key not in self._derived:
             self._derived[key] = derive(self, *args)

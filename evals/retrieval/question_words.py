@@ -49,6 +49,10 @@ def language(text: str) -> Language:
     return "de" if german > sum(word in stop_words("en") for word in plain) else "en"
 
 
+def content_forms(text: str) -> frozenset[str]:
+    return frozenset(word.text.casefold() for word in content(text))
+
+
 def content(text: str, *, once: bool = True) -> list[Word]:
     """Return the words that are no stop words of the text's language, in their order."""
     stop = stop_words(language(text))

@@ -16,9 +16,7 @@ _Asked = tuple[str, str | None]  # name of a rubric, name of its criterion
 
 
 class RatableItems(NamedTuple):
-    """What people can score of a cell: question id -> item id (None: not looked up), and questions that a
-    pair answers alike.
-    """
+    """What people can rate of a cell: question -> item (None: not looked up); ties: equal answers."""
 
     items: Mapping[str, str | None]
     ties: frozenset[str] = frozenset()
@@ -35,9 +33,7 @@ class Rejected(NamedTuple):
 
 
 class Joined(NamedTuple):
-    """What scores come to: rows of `schemas.ANNOTATIONS`, and the `schemas.HUMAN_SCORES` that count, skipped
-    ones too.
-    """
+    """Rows of `schemas.ANNOTATIONS`; the `schemas.HUMAN_SCORES` that count, skipped ones too."""
 
     rows: list[Row]
     counted: list[Row]

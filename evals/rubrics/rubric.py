@@ -63,9 +63,7 @@ class Rubric(Component):
 
     @property
     def version(self) -> str:
-        """Digest of all that an annotator reads of it: scores by another wording are not mixed with these.
-        The order of the criteria is no part of it.
-        """
+        """Digest of all that an annotator reads of it, whatever the order of the criteria."""
         shown = [
             [one.name or "", one.ask, sorted([float(value), text] for value, text in one.anchors.items())]
             for one in self.criteria
@@ -74,7 +72,6 @@ class Rubric(Component):
 
 
 def metric_name(rubric: str, criterion: str | None) -> str:
-    """Return what a criterion of a rubric is called as a metric of a study."""
     return ".".join([PEOPLE, rubric, *([criterion] if criterion else [])])
 
 

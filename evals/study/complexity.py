@@ -44,7 +44,6 @@ def unmeasured(study: Study) -> frozenset[tuple[str, str]]:
 
 
 def has_answers(study: Study, cell: Cell) -> bool:
-    """Return whether a cell is to answer: a system of the user's own may only retrieve."""
     found = study.generators.get(cell.generator)
     return not isinstance(found, System) or found.has_answers
 

@@ -72,7 +72,6 @@ def _unfit_judges(judges: Mapping[str, Judge | None], generators: Sequence[str] 
 def _unfit_owned(
     name: str, place: Place, judges: Mapping[str, Judge | None] | None, rubrics: Any, *, has_answers: bool
 ) -> Iterator[Finding]:
-    """Check a metric of a judge or a rubric."""
     people = is_of_people(name)
     what, owner = ("rubric", name.split(".")[1]) if people else ("judge", name.partition(".")[0])
     owners = rubrics if people else judges

@@ -229,7 +229,6 @@ def _waiting_rankings(study: Study, rankings: Stage, home: Home) -> dict[str, Ce
 
 
 def _searches(study: Study, stages: dict[str, Stage], home: Home) -> dict[str, tuple[int, int]]:
-    """Return the most searches of each retriever for all test questions, and all train questions."""
     found: Counter[tuple[str, str]] = Counter()
     for cell in _waiting_rankings(study, stages["rankings"], home).values():
         found[cell.retriever, "test"] += 1

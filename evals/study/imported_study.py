@@ -135,10 +135,6 @@ class ImportedStudy(GridlessStudy):
         return {one.axes: one.replicates for one in self.sheet_cells}
 
 
-def is_imported(data: Mapping[str, Any]) -> bool:
-    return IMPORTS in data
-
-
 def read_sheet_cells(data: Mapping[str, Any], base: Path) -> tuple[list[SheetCell], list[Finding]]:
     found = [
         Finding((key,), "of_built_study", f"the answers of this study come from sheets: delete `{key}`")

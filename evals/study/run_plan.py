@@ -48,9 +48,7 @@ class CostRange(NamedTuple):
 
 @dataclass(frozen=True)
 class CallEstimate:
-    """Calls of one part of a run to one model; usd: None where the price is not known; why: of missing
-    bounds.
-    """
+    """Calls of one part of a run to one model; usd: None: no known price; why: of missing bounds."""
 
     what: str
     model: str

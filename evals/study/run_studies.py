@@ -143,11 +143,8 @@ def note_slice(study: Study, home: Home) -> None:
     part = study.slice
     if part is None:
         return
-    known = KnownSlice(
-        *(study.study, part.whole, study.path, part.n_cells, part.of_cells),
-        *(part.n_questions, part.of_questions, part.layers),
-    )
-    data = {**known._asdict(), "path": str(known.path), "layers": [asdict(one) for one in part.layers]}
+    told = {name: one for name, one in asdict(part).items() if name in KnownSlice._fields}
+    data = {"name": study.study, "path": str(study.path), **told}
     with atomic_write(_record(home, study.study)) as temporary:
         temporary.write_text(json.dumps(data))
 
@@ -320,7 +317,6 @@ def own_studies(home: Home) -> StudyCollection:
 
 
 def refuse_taken(study: Study, home: Home) -> None:
-    """Refuse a study whose names stand for something else in a recorded one."""
     others: list[Study] = []
     for path in recorded_studies(home):
         if path != study.path:

@@ -165,7 +165,6 @@ class Study(BuildHalf):
 
     @cached_property
     def every_cell(self) -> tuple[Cell, ...]:
-        """Return the cells of every combination of components, and of what reads no ranking."""
         reading = [name for name in self.generators if self.reads(name) == "ranking"]
         samples = {name: self._restriction(name).sample for name in (*reading, NO_GENERATOR)}
         grid = [

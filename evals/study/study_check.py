@@ -316,9 +316,7 @@ FOREIGN = 1 / 3  # more of the documents in another language than what reads the
 
 
 def document_languages(study: Study, home: Home) -> dict[str, float]:
-    """Return two-letter code -> share of the documents, the largest first; a source that is not built counts
-    by what it says or what its files are in.
-    """
+    """Return two-letter code -> share of the documents, largest first; unbuilt sources by what they say."""
     store = BuildContext(home).store
     shares: Counter[str] = Counter()
     for name, source in Grid([study]).build.sources.items():

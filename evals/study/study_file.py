@@ -16,11 +16,11 @@ from rag_assay.evals.generation.templates import Template
 from rag_assay.evals.study.consistency import misfits
 from rag_assay.evals.study.grid import question_sets, set_name
 from rag_assay.evals.study.imported_study import (
+    IMPORTS,
     OF_SHEETS,
     SHEET_CELLS,
     ImportedStudy,
     SystemStudy,
-    is_imported,
     is_of_systems,
     read_sheet_cells,
     with_axes,
@@ -156,7 +156,7 @@ def _without_secrets(found: Finding) -> Finding:
 
 
 def _as_it_is(data: dict[str, Any], base: Path) -> tuple[type[Study], dict[str, Any], list[Finding]]:
-    if not is_imported(data):
+    if IMPORTS not in data:
         return (SystemStudy if is_of_systems(data) else Study), data, []
     cells, found = read_sheet_cells(data, base)
     return ImportedStudy, {**with_axes(data, cells), SHEET_CELLS: cells}, found

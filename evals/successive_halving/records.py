@@ -45,9 +45,7 @@ class SearchSavings:
 
 @dataclass(frozen=True)
 class SearchRecord:
-    """What is known of a search so far. kept: names of the cells that are left; looks: of each rung the
-    digest, and the cells that were left
-    """
+    """The state of a search. kept: names of cells; looks: of each rung the digest and the cells left"""
 
     recipe: str
     kept: tuple[str, ...]
@@ -101,15 +99,9 @@ def stored_record(study: Study, home: Home) -> SearchRecord | None:
 
 def keep(record: SearchRecord, study: Study, home: Home) -> SearchRecord:
     store = ArtifactStore(home)
-    meta = {
-        "recipe": record.recipe,
-        "kept": list(record.kept),
-        "done": record.done,
-        "metric": record.metric,
-        "looks": [dict(one) for one in record.looks],
-        "spared": record.spared.__dict__,
-        "notes": list(record.notes),
-    }
+    tables = {"rows", "values"}
+    meta = {name: one for name, one in vars(record).items() if name not in tables}
+    meta["spared"] = vars(record.spared)
     version = digest([[list(row.values()) for row in record.rows], meta])
     identity = digest([STAGE, CODE_VERSION, study.study, version])
     if store.find(STAGE, identity) is None:

@@ -97,9 +97,7 @@ Values = Mapping[str, Mapping[str, float]]
 
 
 class EliminationRules(NamedTuple):
-    """By what a race drops cells: level of a test, cells the budget keeps at most, and a margin that is no
-    loss
-    """
+    """How cells are dropped: level of a test, cells kept at most, and a margin that is no loss"""
 
     level: float
     seed: int

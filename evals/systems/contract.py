@@ -90,7 +90,6 @@ class System(Generator):
         return CallsEach(1, 1)
 
     def read_answer(self, answer: Answer, found: SystemReply) -> Answer:
-        """Return an answer that came, with its text, passages and status."""
         passages = None if found.passages is None else tuple(map(_passage, found.passages))
         answer = replace(answer, passages=passages)
         if found.text and found.text.strip():
@@ -123,7 +122,6 @@ class CalledSystem(System):
 
     @property
     def asked_as(self) -> str:
-        """The name of what is called, in the record of a call."""
         return f"{self.kind}/{self.target}"
 
     @property
@@ -199,15 +197,10 @@ class CalledSystem(System):
         return self._answer(reply)
 
     def _answer(self, reply: Reply) -> Answer:
-        answer = Answer(
-            status=reply.status,
-            reason=reply.reason,
-            seconds=reply.seconds if reply.status not in RETRYABLE else None,
-            prompt_tokens=reply.prompt_tokens,
-            completion_tokens=reply.completion_tokens,
-            usd=reply.usd,
-            cached=reply.cached,
-        )
+        counted = ("prompt_tokens", "completion_tokens", "usd", "cached")
+        spent = {name: getattr(reply, name) for name in counted}
+        seconds = reply.seconds if reply.status not in RETRYABLE else None
+        answer = Answer(reply.status, reply.reason, seconds=seconds, **spent)
         if reply.status is not Status.OK:
             return answer
         try:
@@ -232,14 +225,8 @@ def _messages(asked: Request) -> list[dict[str, str]]:
 
 def _values(asked: Request) -> dict[str, JsonValue]:
     messages: list[JsonValue] = [dict[str, JsonValue](one) for one in _messages(asked)]
-    return {
-        "question": asked.question,
-        "messages": messages,
-        "history": messages[:-1],
-        "language": asked.language,
-        "question_id": asked.question_id,
-        "asked_at": asked.asked_at,
-    }
+    named = {name: getattr(asked, name) for name in ("question", "language", "question_id", "asked_at")}
+    return {**named, "messages": messages, "history": messages[:-1]}
 
 
 SYSTEMS: Registry[System] = Registry("systems", System)

@@ -75,9 +75,7 @@ def code_digest(place: str, folder: Path) -> str | None:
 
 
 def load(place: str, folder: Path) -> Any:
-    """Return the object that a place names, its module imported once until a file changes; modules of other
-    folders with its names are put aside meanwhile. Raises ImportError.
-    """
+    """Return the object that a place names, imported once until a file changes; raises ImportError."""
     if live_objects.is_held(place):
         return live_objects.find(place)
     folder = folder.resolve()

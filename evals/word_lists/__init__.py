@@ -18,7 +18,6 @@ FOLDER = Path(__file__).parent
 
 @cache
 def groups(topic: str, language: Language) -> dict[str, Any]:
-    """Return the groups of one file as TOML has them."""
     return tomllib.loads((FOLDER / language / f"{topic}.toml").read_text("utf-8"))
 
 
@@ -45,7 +44,6 @@ def table(topic: str, group: str) -> dict[str, str]:
 
 @cache
 def numbered(topic: str, group: str) -> dict[str, int]:
-    """Return word -> number of a table whose words mean numbers."""
     return {word: int(number) for word, number in table(topic, group).items()}
 
 

@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from rag_assay.evals.retrieval.context import Memory, RetrievalContext, SharedSearcher
+from rag_assay.evals.retrieval.context import Memory, RetrievalContext
 from rag_assay.evals.retrieval.contract import Depth, Retriever, Searcher
+from rag_assay.evals.retrieval.fusion import SharedSearcher
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query
 from rag_assay.evals.retrieval.ranking import Ranking, nothing

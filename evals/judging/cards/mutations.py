@@ -228,9 +228,7 @@ class Mutation(NamedTuple):
     make: Callable[[JudgeCase, Sequence[JudgeCase], str], tuple[JudgeCase, str] | str]
 
     def moves(self, metric: JudgedMetric) -> bool:
-        """Return whether a metric should see the change: wrong answers show only against passages or a ground
-        truth, missing evidence not in counts of mistakes.
-        """
+        """Return whether a metric, by what it needs, should see the change."""
         needs = metric.needs
         if self.changes == "both":
             return True

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, NamedTuple, TypeVar
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field
 
 from rag_assay.assets.chunking.sentence_splitter import sentence_places, sentences
 from rag_assay.evals.generation.templates import Template
@@ -276,6 +276,15 @@ PAIRS: Mapping[PairName, EntailmentPair] = {
         "answer",
     ),
 }
+
+
+def once_each(known: Iterable[str]) -> AfterValidator:
+    def ordered(names: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(names)) < len(names):
+            raise ValueError("each metric is named once")
+        return tuple(name for name in known if name in names)
+
+    return AfterValidator(ordered)
 
 
 def text_of(case: JudgeCase, side: Side) -> str:
@@ -572,20 +581,13 @@ class Entailment(ModelJudge, Splitting):
 
     kind: ClassVar[str] = "entailment"
 
-    metrics: Annotated[tuple[Name, ...], Field(min_length=1)] = NAMES
+    metrics: Annotated[tuple[Name, ...], Field(min_length=1), once_each(NAMES)] = NAMES
     pronouns: bool = True
     pronoun_batch: Annotated[int, Field(ge=1, le=64)] = 16
     most_sentences: Annotated[int, Field(ge=1, le=1_000)] = 100
     tags: TagValues = TagValues()
     refusal_sentences: Annotated[int, Field(ge=1, le=20)] = 2
     refusal_batch: Annotated[int, Field(ge=1, le=MOST_TEXTS)] = 1
-
-    @field_validator("metrics")
-    @classmethod
-    def _names_each_once(cls, metrics: tuple[Name, ...]) -> tuple[Name, ...]:
-        if len(set(metrics)) < len(metrics):
-            raise ValueError("each metric is named once")
-        return tuple(name for name in NAMES if name in metrics)
 
     @property
     def judged_metrics(self) -> tuple[JudgedMetric, ...]:

@@ -47,9 +47,7 @@ class _Sentence(NamedTuple):
 
 
 def sentence_ratio(case: JudgeCase, calls: CaseCalls) -> Judgement:
-    """Return |relevant sentences| / |sentences of the passages| (Es et al., 2023, section 3), named by
-    number.
-    """
+    """Return |relevant sentences| / |sentences of the passages| (Es et al., 2023, section 3)."""
     own = MetricCalls(calls)
     sentences = [
         _Sentence(number, passage.text[start:end])

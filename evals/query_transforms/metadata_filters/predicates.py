@@ -29,9 +29,7 @@ IfEmpty = Literal["relax", "keep"]
 
 @dataclass(frozen=True)
 class Prefilter:
-    """Rows that keep to a condition, shape (chunks,), and the LanceDB predicate (None: it cannot be written
-    as one).
-    """
+    """Rows that keep to a condition, shape (chunks,), and the LanceDB predicate (None: there is none)."""
 
     mask: Mask
     where: str | None

@@ -48,7 +48,7 @@ from rag_assay.evals.question_generation.question_file import local_embedder
 from rag_assay.evals.question_generation.review import NoQuestion, ReviewedQuestion, ReviewFile, ReviewPassage
 from rag_assay.evals.question_sets.alignment import WordedText, find_quote, most_similar
 from rag_assay.evals.question_sets.question_files import is_empty
-from rag_assay.evals.retrieval.question_words import content
+from rag_assay.evals.retrieval.question_words import content_forms
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.word_lists import Language, alternation
 from rag_assay.warehouse.errors import InputError
@@ -73,7 +73,6 @@ _WORD = re.compile(r"\w+")
 
 
 def quoted_words(draft: QuestionDraft, task: GenerationTask) -> tuple[str, ...] | RejectedQuestion:
-    """Return the quotes as they stand in their documents; or why they are no evidence."""
     found = []
     for piece, quote in zip(task.pieces, draft.quotes, strict=True):
         text = piece.document.text
@@ -130,7 +129,7 @@ def _title(draft: QuestionDraft, documents: Sequence[Document]) -> RejectedQuest
     asked = [_plain(text) for text in (draft.question, draft.whole, *draft.conversation[::2])]
     for document in documents:
         title = _plain(document.title or "")
-        words = {word.text.casefold() for word in content(document.title or "")}
+        words = content_forms(document.title or "")
         for text in asked:
             held = {word for word in words if re.search(rf"\b{re.escape(word)}\b", text)}
             most = len(words) >= TITLE_WORDS and len(held) >= TITLE_SHARE * len(words)
@@ -213,8 +212,8 @@ def _opens_with_question_word(question: str, language: Language | None) -> bool:
 def _gives_answer(draft: QuestionDraft, kind: Kind) -> RejectedQuestion | None:
     if draft.answer is None or kind in {"yes_no", "hypothetical"} or verdict_of(draft.answer):
         return None
-    said = {word.text.casefold() for word in content(" ".join((draft.question, *draft.conversation[::2])))}
-    answer = {word.text.casefold() for word in content(draft.answer)}
+    said = content_forms(" ".join((draft.question, *draft.conversation[::2])))
+    answer = content_forms(draft.answer)
     if answer and answer <= said:
         return RejectedQuestion(Reason.ANSWER_IN_QUESTION, f"it says its answer {draft.answer!r:.150}")
     return None
@@ -362,18 +361,14 @@ def _asked(draft: QuestionDraft) -> str:
 
 
 def shared_words(one: str, other: str) -> float:
-    left, right = _words(one), _words(other)
+    left, right = content_forms(one), content_forms(other)
     shared = len(left & right)
     return 2 * shared / (len(left) + len(right)) if shared else 0.0
 
 
-def _words(text: str) -> set[str]:
-    return {word.text.casefold() for word in content(text)}
-
-
 def _share(question: str, pieces: Sequence[DocumentPiece]) -> float:
-    asked = _words(question)
-    held: set[str] = set().union(*(_words(piece.text) for piece in pieces)) if pieces else set()
+    asked = content_forms(question)
+    held: set[str] = set().union(*(content_forms(piece.text) for piece in pieces)) if pieces else set()
     return len(asked & held) / len(asked) if asked else 0.0
 
 

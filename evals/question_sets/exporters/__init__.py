@@ -14,9 +14,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class ExportInput:
-    """Question sets (`test`, `train` -> rows of `schemas.QUESTIONS`, resolved), and doc_id -> url, title and
-    text.
-    """
+    """Use -> rows of `schemas.QUESTIONS`, resolved, and doc_id -> url, title and text."""
 
     name: str
     questions: Mapping[str, Sequence[Row]]
@@ -43,9 +41,7 @@ class ExportInput:
 
 @dataclass
 class QuestionExport:
-    """Files of an export, before they are written: path -> lines with their ends, and what is in them -> how
-    many.
-    """
+    """Files before they are written: path -> lines with their ends; and what is in them -> how many."""
 
     files: dict[str, Iterable[str]] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
@@ -160,9 +156,7 @@ def _sample(row: Row, material: ExportInput) -> dict[str, Any]:
 
 
 def squad(material: ExportInput) -> QuestionExport:
-    """Return SQuAD 2.0 files: an article a document; unanswerable questions stand on an empty paragraph, and
-    those without a span are left out.
-    """
+    """Return SQuAD 2.0 files: an article a document, an empty paragraph for unanswerable questions."""
     export = QuestionExport()
     for use, rows in material.questions.items():
         if rows:

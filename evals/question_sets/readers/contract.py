@@ -18,9 +18,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class SetFile:
-    """A file of questions, and what the study says of it: defaults for language and day, and whether they may
-    have neither ground truth nor evidence (``judged_alone``).
-    """
+    """A file of questions, and what the study says of it; judged_alone: they need no truth or evidence."""
 
     path: Path
     name: str
@@ -30,9 +28,7 @@ class SetFile:
 
 
 class QuestionRecord(NamedTuple):
-    """A question as a file has it, before it is checked: its place (`FILE:PLACE`), its cells by our names
-    without empty ones, and why it cannot be used.
-    """
+    """A question before it is checked: place in the file, cells by our names, why it cannot be used."""
 
     place: str
     cells: Mapping[str, Any]

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from rag_assay.evals.retrieval.chain import Chain
-from rag_assay.evals.retrieval.context import Memory, RetrievalContext, SharedSearcher
+from rag_assay.evals.retrieval.context import Memory, RetrievalContext
+from rag_assay.evals.retrieval.fusion import SharedSearcher
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import REMOVABLE, Entity, Query, QueryInterpretation, Removal
 from rag_assay.evals.study.registry import QUERY_TRANSFORMS

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from rag_assay.evals.pipeline.ranking_rows import RankingRows
 from rag_assay.evals.question_sets.losses import Fate, Loss, fate, losses_of
-from rag_assay.evals.retrieval.context import Memory, RetrievalContext, SharedSearcher
+from rag_assay.evals.retrieval.context import Memory, RetrievalContext
+from rag_assay.evals.retrieval.fusion import SharedSearcher
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Kind, Trace, TraceStep
 from rag_assay.evals.retrieval.query_runner import QueryRunner

@@ -11,8 +11,9 @@ from pydantic import ValidationError
 
 from rag_assay.evals.retrieval.bm25 import Bm25
 from rag_assay.evals.retrieval.clock import Spent
-from rag_assay.evals.retrieval.context import Memory, RetrievalContext, SharedSearcher
+from rag_assay.evals.retrieval.context import Memory, RetrievalContext
 from rag_assay.evals.retrieval.contract import OpenTransform, QueryTransform, Searcher
+from rag_assay.evals.retrieval.fusion import SharedSearcher
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query, Trace
 from rag_assay.evals.retrieval.ranking import Ranking

@@ -12,8 +12,9 @@ import polars as pl
 import pytest
 
 from rag_assay.evals.retrieval.clock import Clock, Spent
-from rag_assay.evals.retrieval.context import Memory, RetrievalContext, SharedSearcher
+from rag_assay.evals.retrieval.context import Memory, RetrievalContext
 from rag_assay.evals.retrieval.contract import Searcher
+from rag_assay.evals.retrieval.fusion import SharedSearcher
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query
 from rag_assay.evals.retrieval.query_runner import Hit, QueryRunner, warm_up
