@@ -1,4 +1,4 @@
-"""A cell's retriever, made ready to be asked: tuned where it says so, and opened on the cell's index."""
+"""A cell's retriever and generator, made ready: tuned and fitted on train questions, opened on the index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a system of the user's own says to the questions of a cell, and the ranking that its passages are."""
+"""What a system says to a cell's questions, where its passages are in the documents, and their ranking."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The base of query transforms with a model version: fields, prompt identity, the call and its errors."""
+"""The base of query transforms with a model version, and what gives a query another text and vector."""
 
 from __future__ import annotations
 

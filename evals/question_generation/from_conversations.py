@@ -1,4 +1,4 @@
-"""Makes a review file of the questions that people asked in conversations: for a person to look at first."""
+"""Questions that people asked in conversations: their review file, and the way into a study."""
 
 from __future__ import annotations
 

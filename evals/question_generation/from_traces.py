@@ -1,4 +1,8 @@
-"""Questions of production, with the answers that were given, from traces in OpenInference's attributes."""
+"""Questions of production, with the answers that were given, from traces in OpenInference's attributes.
+
+Files: OTLP as JSON or JSON lines (a collector's `file` exporter); exports of Phoenix: the table of spans as
+Parquet or JSON lines, and spans as its REST API gives them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The documents of a corpus as questions are made from them, one after the other."""
+"""The documents of a corpus as questions are made from them, and the questions before they are filtered."""
 
 from __future__ import annotations
 

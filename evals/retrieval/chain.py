@@ -1,4 +1,4 @@
-"""Chains: query transforms, then one retriever, then steps on its ranking."""
+"""Chains: query transforms, one retriever, then steps on its ranking; and retrievers around one step."""
 
 from __future__ import annotations
 

@@ -166,6 +166,7 @@ class QueryTransform(Component):
         """Return what reads questions to an index."""
 
 
+# Filled by `evals.study.registry`, so that a chain or a fusion imports no other algorithm
 RETRIEVERS: Registry[Retriever] = Registry("retrievers", Retriever)
 STEPS: Registry[Step] = Registry("steps", Step)
 QUERY_TRANSFORMS: Registry[QueryTransform] = Registry("query_transforms", QueryTransform)

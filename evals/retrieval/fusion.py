@@ -1,4 +1,4 @@
-"""Fuses the rankings of several retrievers into one."""
+"""Fuses the rankings of several retrievers, which may be shared, into one by one of several methods."""
 
 from __future__ import annotations
 

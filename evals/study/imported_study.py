@@ -1,4 +1,4 @@
-"""A study whose answers come from sheets: its cells are what the sheets have rows of."""
+"""Studies without a grid: of systems alone, and of spreadsheets, whose cells are what these have rows of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The studies of a workspace: those of the folder of study files, and those that were run or imported."""
+"""The studies of a workspace, in its folder, run or imported, and slices: some cells and questions of one."""
 
 from __future__ import annotations
 

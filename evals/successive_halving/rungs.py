@@ -1,4 +1,4 @@
-"""Rungs of a race: nested samples of the questions, their budgets, and the cells of one factor at a time."""
+"""Rungs of a race: samples of the questions, their budgets, and which cells are dropped after one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the passages that a system gives: texts, mappings, or the objects of RAG libraries."""
+"""Reads what a system returns: texts, lists, mappings, or the objects of RAG libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Systems in Python: a function, or an object of LangChain, LlamaIndex or Haystack, by its methods."""
+"""Systems in Python, from a study's folder: functions, and objects of LangChain, LlamaIndex and Haystack."""
 
 from __future__ import annotations
 

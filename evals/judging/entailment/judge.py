@@ -1,4 +1,4 @@
-"""A judge that calls a language model: which facts of one text follow from another, and what refuses."""
+"""Which facts of one text follow from another, by a language model, pair by pair; and which texts refuse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The metrics of RAGAS: what each looks at and asks, where its prompts are. Nothing of ragas is imported."""
+"""The metrics of RAGAS: what each looks at and asks, its prompts, and the calls of a case; without ragas."""
 
 from __future__ import annotations
 
