@@ -7,7 +7,7 @@ from math import log2
 from typing import Any
 
 from rag_assay.evals.metrics.contract import Gold, RetrievalMetric, Sees, documents_in_order
-from rag_assay.warehouse.spans import Span
+from rag_assay.warehouse.spans import Span, uncovered
 
 
 class EvidenceCoverage(RetrievalMetric):
@@ -38,16 +38,7 @@ def covered_share(gold: Gold, hits: Sequence[Span]) -> float:
 
 
 def covered_characters(span: Span, hits: Sequence[Span]) -> int:
-    parts = sorted(
-        (max(span.start, hit.start), min(span.end, hit.end))
-        for hit in hits
-        if hit.doc_id == span.doc_id and hit.start < span.end and hit.end > span.start
-    )
-    covered, reached = 0, span.start
-    for start, end in parts:
-        covered += max(0, end - max(start, reached))
-        reached = max(reached, end)
-    return covered
+    return span.end - span.start - sum(gap.end - gap.start for gap in uncovered(span, hits))
 
 
 class Ndcg(RetrievalMetric):

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from rag_assay.evals.metrics.contract import Gold, RetrievalMetric, Sees
 from rag_assay.evals.metrics.ranking_metrics import covered_characters
-from rag_assay.warehouse.spans import Span
+from rag_assay.warehouse.spans import Span, merge_spans
 
 
 class TokenOverlap(NamedTuple):
@@ -95,7 +95,7 @@ def overlap(gold: Gold, hits: Sequence[Span]) -> TokenOverlap:
     >>> overlap(Gold({"a": 1}, (Span("a", 0, 10), Span("a", 5, 15))), [Span("a", 8, 20), Span("b", 0, 5)])
     TokenOverlap(shared=7, passages=17, lacking=8, wanted=15, of_wanted=7)
     """
-    evidence = merged(gold.spans)
+    evidence = merge_spans(gold.spans)
     shared = sum(covered_characters(span, hits) for span in evidence)
     passages = sum(hit.end - hit.start for hit in hits)
     if gold.needs_all:
@@ -105,15 +105,3 @@ def overlap(gold: Gold, hits: Sequence[Span]) -> TokenOverlap:
     lacking = min((length - held for held, length in pieces), default=gold.missing)
     of_wanted, wanted = max(pieces, key=lambda one: one[0] / one[1], default=(0, gold.missing))
     return TokenOverlap(shared, passages, lacking, wanted, of_wanted)
-
-
-def merged(spans: Sequence[Span]) -> list[Span]:
-    """Return spans that do not overlap and hold the same characters."""
-    found: list[Span] = []
-    for span in sorted(spans):
-        last = found[-1] if found else None
-        if last and last.doc_id == span.doc_id and span.start <= last.end:
-            found[-1] = last._replace(end=max(last.end, span.end))
-        else:
-            found.append(span)
-    return found

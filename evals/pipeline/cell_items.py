@@ -33,6 +33,7 @@ from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference.call_tags import Purpose
 from rag_assay.warehouse.parquet import read_parquet
 from rag_assay.warehouse.schemas import Status
+from rag_assay.warehouse.spans import Span, merge_spans
 
 if TYPE_CHECKING:
     from rag_assay.evals.retrieval.index import OpenIndex
@@ -433,16 +434,13 @@ def _item(question: Row, answer: Row, passages: Sequence[Passage], rival: str | 
 def _marks(question: Row, passages: Sequence[Passage]) -> tuple[tuple[int, int, int], ...]:
     found: list[tuple[int, int, int]] = []
     for at, passage in enumerate(passages):
-        spans = sorted(
-            (max(piece["start"] - passage.start, 0), min(piece["end"] - passage.start, len(passage.text)))
+        first, length = passage.start, len(passage.text)
+        inside = [
+            Span("", max(piece["start"] - first, 0), min(piece["end"] - first, length))
             for piece in question["evidence"] or ()
             if piece["start"] is not None and piece["doc_id"] == passage.document
-        )
-        for start, end in spans:
-            if start >= end:
-                continue
-            if found and found[-1][0] == at and start <= found[-1][2]:
-                found[-1] = (at, found[-1][1], max(end, found[-1][2]))
-            else:
-                found.append((at, start, end))
+        ]
+        found += [
+            (at, one.start, one.end) for one in merge_spans(one for one in inside if one.start < one.end)
+        ]
     return tuple(found)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Trace, TraceStep
 from rag_assay.evals.retrieval.ranking import Rows
-from rag_assay.warehouse.spans import Span
+from rag_assay.warehouse.spans import Span, uncovered
 
 
 class Loss(StrEnum):
@@ -171,22 +171,6 @@ def _holds(evidence: dict[str, Any], passages: Sequence[Span], index: OpenIndex)
 def _is_space(text: str, gap: Span) -> bool:
     # What lies beyond the last chunk is shorter here than in the document, and no white space.
     return len(text) == gap.end - gap.start and not text.strip()
-
-
-def uncovered(span: Span, passages: Sequence[Span]) -> list[Span]:
-    """Return the spans of ``span`` that none of the passages holds.
-
-    >>> passages = [Span("a", 2, 4), Span("a", 3, 6), Span("b", 0, 10), Span("a", 12, 20)]
-    >>> [tuple(gap) for gap in uncovered(Span("a", 0, 10), passages)]
-    [('a', 0, 2), ('a', 6, 10)]
-    """
-    missing, reached = [], span.start
-    inside = [p for p in passages if p.doc_id == span.doc_id and p.start < span.end]
-    for passage in sorted(inside):
-        if reached < passage.start:
-            missing.append(Span(span.doc_id, reached, passage.start))
-        reached = max(reached, passage.end)
-    return [*missing, Span(span.doc_id, reached, span.end)] if reached < span.end else missing
 
 
 def _found_at(evidence: dict[str, Any], delivered: Sequence[Span], index: OpenIndex) -> int | None:

@@ -46,10 +46,10 @@ from rag_assay.evals.metrics.ranking_metrics import (
 from rag_assay.evals.metrics.text_overlap import RougeL
 from rag_assay.evals.metrics.time_window import NdcgInTime
 from rag_assay.evals.metrics.token_budget import EvidenceCoverageInTokens, InTokens
-from rag_assay.evals.metrics.token_overlap import TokenIou, TokenMetric, TokenPrecision, merged
+from rag_assay.evals.metrics.token_overlap import TokenIou, TokenMetric, TokenPrecision
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import Status
-from rag_assay.warehouse.spans import Span
+from rag_assay.warehouse.spans import Span, merge_spans
 from tests.fakes.cases import CONTEXT, answer, case, question, ranked
 from tests.fakes.named import named
 
@@ -106,7 +106,7 @@ def perfect_is_one(metric: RetrievalMetric, gold: Gold, hits: list[Span]) -> Non
     ranking = [Span(doc, 0, LENGTH) for doc in best_first]
     best = 1.0
     if isinstance(metric, TokenMetric):
-        ranking = merged(gold.spans) if gold.needs_all else list(gold.spans[:1])
+        ranking = merge_spans(gold.spans) if gold.needs_all else list(gold.spans[:1])
     if isinstance(metric, Precision):
         best = len(best_first) / metric.k  # trec_eval divides by k, however few documents there are to find
     if isinstance(metric, InTokens) and 4 * metric.tokens < sum(hit.end - hit.start for hit in ranking):
@@ -238,7 +238,9 @@ class OverlapsForFree(TokenPrecision):
     """Counts what passages repeat among what was found each time: two copies of the evidence are better."""
 
     def value(self, gold: Gold, hits: Sequence[Span]) -> float:
-        held = sum(covered_characters(span, [hit]) for span in merged(gold.spans) for hit in hits[: self.k])
+        held = sum(
+            covered_characters(span, [hit]) for span in merge_spans(gold.spans) for hit in hits[: self.k]
+        )
         other = sum(hit.end - hit.start for hit in dict.fromkeys(hits[: self.k]))
         return min(1.0, held / other) if other else 0.0
 
@@ -247,7 +249,7 @@ class UnionIsTheEvidence(TokenIou):
     """Forgets what the passages hold beside the evidence, and evidence that is not in the corpus."""
 
     def value(self, gold: Gold, hits: Sequence[Span]) -> float:
-        evidence = merged(gold.spans)
+        evidence = merge_spans(gold.spans)
         held = sum(covered_characters(span, hits[: self.k]) for span in evidence)
         return 2 * held / sum(span.end - span.start for span in evidence)
 
