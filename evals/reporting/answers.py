@@ -8,11 +8,10 @@ from typing import Any
 
 from rag_assay.evals.generation.citations import read_markers
 from rag_assay.evals.generation.contract import Answer, Attempt, Bin
-from rag_assay.evals.metrics.token_overlap import merged
 from rag_assay.evals.reporting.display import number, safe_link, several
 from rag_assay.evals.reporting.stored_rows import UNCALIBRATED
 from rag_assay.warehouse.schemas import Status
-from rag_assay.warehouse.spans import Span
+from rag_assay.warehouse.spans import Span, merge_spans
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ def evidence_spans(doc_id: str, start: int, end: int, evidence: Iterable[Mapping
         span = (max(item["start"], start) - start, min(item["end"], end) - start)
         if span[0] < span[1]:
             found.append(span)
-    return [(span.start, span.end) for span in merged([Span(doc_id, *one) for one in found])]
+    return [(span.start, span.end) for span in merge_spans([Span(doc_id, *one) for one in found])]
 
 
 def segments(text: str, spans: Sequence[Ends], limit: int) -> tuple[EvidenceSegment, ...]:
