@@ -15,7 +15,6 @@ from rag_assay.assets.engine.stage import BuildContext, Stage
 from rag_assay.evals.judging.cards.labels import read_labels
 from rag_assay.evals.judging.cards.mutations import MUTATIONS, ORIGINALS
 from rag_assay.evals.judging.judge_metrics import JudgedScores
-from rag_assay.evals.pipeline.stage_inputs import read_rows
 from rag_assay.evals.query_transforms.model_transform import ByModel
 from rag_assay.evals.query_transforms.multi_query import MultiQuery
 from rag_assay.evals.study.cells import Cell, JudgedCell
@@ -122,7 +121,8 @@ def _answered(cell: Cell, answers: Stage, store: ArtifactStore) -> set[str] | No
     artifact = answers.fresh(cell.key, store)
     if artifact is None:
         return None
-    rows = read_rows(artifact, store, ["question_id", "status", "answer"])
+    path = store.folder(artifact.stage, artifact.identity) / "answers.parquet"
+    rows = read_parquet(path, ["question_id", "status", "answer"])
     return {
         question
         for question, status, text in rows.iter_rows()
@@ -137,7 +137,8 @@ def _kept(judged: JudgedCell, cases: set[str], judgements: Stage, store: Artifac
         return 0  # what would be judged is not there yet
     if artifact is None:
         return 0
-    rows = read_rows(artifact, store, ["question_id", "replicate", "status"])
+    path = store.folder(artifact.stage, artifact.identity) / "judgements.parquet"
+    rows = read_parquet(path, ["question_id", "replicate", "status"])
     of_cases = rows.filter(pl.col("question_id").is_in(list(cases))).group_by("question_id", "replicate")
     return int(of_cases.agg(~pl.col("status").is_in(list(map(str, RETRYABLE))).any())["status"].sum())
 
