@@ -93,6 +93,22 @@ def by_item(scores: pl.DataFrame) -> pl.DataFrame:
 
 
 FEW = 20  # with fewer items that two people have scored, nothing is known of their agreement
+MEASURES = {
+    "items": "items that were scored",
+    "shared": "of them those that two people or more have scored",
+    "alpha": "Krippendorff's alpha of these",
+    "equal": "share of pairs of scores of an item that are equal",
+    "kappa": "Cohen's kappa of two people; of ordered values weighted by the square of their distance",
+    "scores": "scores of a person, repeats left out",
+    "bias": "mean difference of a person's scores to the mean of the others' of the same items",
+    "drift": "that difference in the second half of a person's scores less that in the first",
+    "trend": "what that difference changes by from a person's first score to the last, along a line",
+    "repeats": "share of the items shown twice that a person gave the same value again",
+    "repeats_apart": "mean distance of the two values",
+    "repeats_alpha": "Krippendorff's alpha of the two values",
+    "minutes": "that a person has looked at items",
+}
+"""Measure -> what it is. Those without an annotator are of all together."""
 _WEIGHTS: Mapping[raters.Level, raters.Weights] = {
     "nominal": "none",
     "ordinal": "quadratic",
@@ -120,12 +136,6 @@ def agreement_rows(
 ) -> list[dict[str, Any]]:
     """Return rows of `schemas.AGREEMENT`, rubric by rubric and criterion by criterion. A criterion without
     ratings has its rows of all together, with the reason.
-
-    Of all annotators: `items` that were scored, `shared` by two or more, of these Krippendorff's `alpha` and
-    the share of `equal` pairs of scores. Of two: `equal` and Cohen's `kappa`. Of one: `scores` without
-    repeats, the `bias` to the mean of the others, its `drift` between the halves of the scores and `trend`
-    along them, `minutes`. Of one and of all: the share of `repeats` with the same value, the mean distance
-    (`repeats_apart`) and Krippendorff's alpha (`repeats_alpha`) of the two values.
     """
     valued = scores.filter((pl.col("status") == "ok") & pl.col("value").is_not_null())
     found = []

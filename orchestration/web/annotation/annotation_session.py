@@ -59,7 +59,7 @@ def marked_pieces(passage: str, spans: Iterable[tuple[int, int]]) -> list[Json]:
 
 
 def _pieces(text: str, marked: Iterable[tuple[int, int, Json]]) -> list[Json]:
-    """Return a text in pieces; marked: (start, end, what stands there instead), in order."""
+    """Return a text in pieces; marked: (start, end, the piece to put there), in order."""
     pieces: list[Json] = []
     at = 0
     for start, end, piece in marked:

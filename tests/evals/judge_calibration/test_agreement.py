@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from rag_assay.evals.judge_calibration.agreement import FEW, agreement_rows, agreement_warnings
+from rag_assay.evals.judge_calibration.agreement import FEW, MEASURES, agreement_rows, agreement_warnings
 from rag_assay.evals.rubrics.points import Points
 from rag_assay.evals.rubrics.rubric import Criterion, Rubric
 from rag_assay.evals.statistics.question_clusters import Clustering
@@ -18,10 +18,6 @@ from tests.fakes.annotators import BEGAN, Habit, frame_of, row, simulated
 
 RUBRICS = {"points": Points()}
 GRADES = np.arange(0.0, 11.0)
-MEASURES = (
-    *("items", "shared", "alpha", "equal", "kappa", "scores", "bias", "drift", "trend"),
-    *("repeats", "repeats_apart", "repeats_alpha", "minutes"),
-)
 
 
 def measured(rows, rubrics=None, questions=None, clusters=None):
