@@ -143,15 +143,23 @@ def test_what_answers_is_what_the_verdict_recommends(
     assert recommended_cell(study, finished.home).key == taken.cell
     work = BuildContext(finished.home)
     try:
-        chat = read_catalogue(str(finished.path), work).choices[0]
+        catalogue = read_catalogue(str(finished.path), work)
     finally:
         work.close()
+    chat = catalogue.choices[0]
     assert (chat.key, chat.rank, chat.mean, chat.of) == (
         taken.cell,
         taken.rank,
         taken.value,
         len(verdict.tied) + len(verdict.worse) + 1,
     )
+    sql = "SELECT question_id, value FROM current_scores WHERE cell = ? AND metric = 'rouge_l' AND value > 0"
+    with connect(finished.home.database) as connection:
+        answered = connection.execute(f"{sql} ORDER BY value DESC", [chat.key]).fetchall()
+    texts = {"q1": "What does a mooring cost in summer?", "q2": "How many cars fit on the ferry?"}
+    assert [one.question for one in catalogue.examples] == [
+        texts[name] for name, _ in answered if name in texts
+    ]
     (asked,) = json.loads(
         assay("ask", str(finished.path), "Which retriever finds the ferry?", "--format", "json").stdout
     )

@@ -57,7 +57,8 @@ class Catalogue:
     """The pipelines of a study that can be chatted with, and example questions.
 
     choices: the recommended one first, then by place
-    examples: questions of the study that the first of them answered, from each of its sets in turn
+    examples: questions of the study, from each of its sets in turn; first those that the first pipeline
+        answered best, by the first metric of answers
     """
 
     study: Study
@@ -120,23 +121,32 @@ def _choice(study: Study, cell: Cell, board: dict[str, dict[str, Any]]) -> Choic
 
 
 def _examples(study: Study, cell: str, work: BuildContext) -> tuple[Example, ...]:
-    import polars as pl
-
     from rag_assay.evals.pipeline.stage_inputs import read_questions
     from rag_assay.evals.study.grid import Grid
     from rag_assay.warehouse.parquet import read_parquet
 
-    answered: list[str] = []
+    answered: set[str] = set()
     if artifact := work.store.current("answers", cell):
         path = work.store.folder("answers", artifact.identity) / "answers.parquet"
-        answered = read_parquet(path, ["question_id", "status"]).filter(status="ok")["question_id"].to_list()
-    is_refused = ~pl.col("question_id").is_in(answered)
+        answered = {*read_parquet(path, ["question_id", "status"]).filter(status="ok")["question_id"]}
+    metrics = map(study.metric, study.metrics)
+    metric = next((one for one in metrics if one.kind == "answer" and one.higher_is_better), None)
+    values: dict[str, float | None] = {}
+    if metric and (artifact := work.store.current("scores", cell)):
+        path = work.store.folder("scores", artifact.identity) / "scores.parquet"
+        rows = read_parquet(path, ["question_id", "metric", "value"]).filter(metric=metric.name)
+        values = dict(rows.select("question_id", "value").iter_rows())
+
+    def place(row: dict[str, Any]) -> tuple[bool, float]:
+        question = row["question_id"]
+        return question not in answered, -(values.get(question) or 0)
+
     found: list[list[Example]] = []
     for key in Grid([study]).set_keys(study.study):
         artifact = work.store.current("questions", key)
         if artifact is None:
             continue
-        rows = read_questions([artifact], work).sort(is_refused, maintain_order=True).iter_rows(named=True)
-        good = (row for row in rows if row["evidence"] and not row["conversation"])
+        asked = sorted(read_questions([artifact], work).iter_rows(named=True), key=place)
+        good = (row for row in asked if row["evidence"] and not row["conversation"])
         found.append([Example(row["question"], row["language"]) for row in islice(good, EXAMPLES)])
     return tuple(dict.fromkeys(one for turn in zip_longest(*found) for one in turn if one))
