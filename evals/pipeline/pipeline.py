@@ -261,9 +261,10 @@ def pipeline_of(
     if generator is None:
         return Pipeline(cell, retrieval, None, None)
     retrieval = replace(retrieval, headings=headings)
-    tools, within = (parts.tokenizer, parts.embedder), work.budgets.of(cell.study, parts.caps)
-    limited = (within, generator.budget_limit)
-    context = generation_for(cell, parts.seed, tools, limited, work, retrieval.retrieve)
+    budget, limit = work.budgets.of(cell.study, parts.caps), generator.budget_limit
+    context = generation_for(
+        cell, parts.seed, parts.tokenizer, parts.embedder, budget, limit, work, retrieval.retrieve
+    )
     return Pipeline(cell, retrieval, generator, context, headings)
 
 

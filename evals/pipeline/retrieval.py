@@ -251,23 +251,25 @@ def parts_of(study: Study, cell: Cell) -> tuple[str, EmbedderRecipe]:
 def generation_context(
     study: Study, cell: Cell, work: BuildContext, retrieve: Retrieve | None = None
 ) -> GenerationContext:
+    tokenizer, embedder = parts_of(study, cell)
     budget, limit = budget_of(study, work), study.generators[cell.generator].budget_limit
-    generation = generation_for(cell, study.seed, parts_of(study, cell), (budget, limit), work, retrieve)
+    generation = generation_for(cell, study.seed, tokenizer, embedder, budget, limit, work, retrieve)
     return replace(generation, folder=study.base)
 
 
-def generation_for(
+def generation_for(  # noqa: PLR0913, PLR0917 -- what a context is made of
     cell: Cell,
     seed: int,
-    parts: tuple[str, EmbedderRecipe],
-    within: tuple[Budget, float | None],
+    tokenizer: str,
+    embedder: EmbedderRecipe,
+    budget: Budget,
+    limit: float | None,
     work: BuildContext,
     retrieve: Retrieve | None = None,
 ) -> GenerationContext:
-    """parts: tokenizer and embedder; within: a budget, and the US dollars of it to spend, None: all"""
+    """limit: US dollars of the budget to spend; None: all"""
     from rag_assay.evals.pipeline.run_resources import RunResources
 
-    (tokenizer, embedder), (budget, limit) = parts, within
     if limit is not None:
         budget = work.budgets.of((whole_of(cell.study), cell.generator), limit, within=budget)
     generation = work.resource(RunResources).generation(
