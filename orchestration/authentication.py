@@ -71,9 +71,8 @@ class SecretVerifier:
     with_each_request: bool = False
     clock: Callable[[], float] = time.monotonic
     _in_all: _Attempts = field(init=False, default_factory=_Attempts)
-    _by_address: dict[str, _Attempts] = field(
-        init=False, default_factory=dict
-    )  # the last that tried at the end
+    # The address that tried last is at the end.
+    _by_address: dict[str, _Attempts] = field(init=False, default_factory=dict)
     _logged: deque[float] = field(init=False, default_factory=deque)
     _unlogged: int = field(init=False, default=0)
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock)

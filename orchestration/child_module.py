@@ -20,7 +20,7 @@ from typing import IO
 
 from rag_assay.warehouse.errors import AssayError
 
-_GRACE = 10.0  # seconds to end in
+_GRACE = 30.0  # seconds to end in; Dagster has processes of its own to end
 
 
 def start_module(

@@ -10,6 +10,7 @@ from statistics import fmean
 import pytest
 
 from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.evals.pipeline import stage_inputs
 from rag_assay.evals.reporting.changes.results import entries_of
 from rag_assay.evals.reporting.display import interval, number
 from rag_assay.evals.reporting.exports import export_table
@@ -135,8 +136,11 @@ def test_the_app_shows_the_verdict_and_the_values_of_the_report(finished: Finish
 
 
 def test_what_answers_is_what_the_verdict_recommends(
-    finished: Finished, verdict: Verdict, tmp_path: Path
+    finished: Finished, verdict: Verdict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # In the file, the question that is answered best comes first.
+    read = stage_inputs.read_questions
+    monkeypatch.setattr(stage_inputs, "read_questions", lambda *given: read(*given).reverse())
     taken = verdict.recommended
     assert taken is not None
     study = read_study(finished.path)
