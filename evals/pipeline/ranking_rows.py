@@ -51,7 +51,7 @@ class RankingRows:
             {
                 "step": step.step,
                 "kind": step.kind,
-                "chunk_ids": ids.gather(step.rows[: self._depth]).to_list(),
+                "chunk_ids": ids[step.rows[: self._depth]].to_list(),
             }
             for step in result.trace.steps
         ]

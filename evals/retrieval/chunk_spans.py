@@ -131,5 +131,5 @@ class ChunkSpans:
         return self.within(rows, self.contexts[rows])
 
     def within(self, rows: Rows, bounds: npt.NDArray[np.int64]) -> list[Span]:
-        pairs = zip(self.docs.gather(rows).to_list(), bounds.tolist(), strict=True)
+        pairs = zip(self.docs[rows].to_list(), bounds.tolist(), strict=True)
         return [Span(doc, start, end) for doc, (start, end) in pairs]

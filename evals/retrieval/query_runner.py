@@ -108,5 +108,5 @@ def warm_up(runner: QueryRunner, questions: pl.DataFrame) -> None:
 def hits_of(ranking: Ranking, index: OpenIndex) -> tuple[Hit, ...]:
     ids = index.ids
     found = ranking.take(np.array(distinct(ranking, index), np.int64))
-    rows = zip(ids.gather(found.rows), delivered_spans(found, index), found.scores.tolist(), strict=True)
+    rows = zip(ids[found.rows], delivered_spans(found, index), found.scores.tolist(), strict=True)
     return tuple(Hit(rank, chunk_id, *span, score) for rank, (chunk_id, span, score) in enumerate(rows, 1))
