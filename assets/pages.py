@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
+from urllib.parse import urlsplit
 
 import polars as pl
 
@@ -17,6 +18,7 @@ from rag_assay.assets.engine.table import StageTable, distribution
 from rag_assay.assets.recipes.build_half import Build
 from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
 from rag_assay.warehouse.errors import AssayError, CorruptFileError
+from rag_assay.warehouse.eurlex_notice import EURLEX
 from rag_assay.warehouse.identity import digest, sha256_file
 from rag_assay.warehouse.pages import (
     NOT_BEGUN,
@@ -100,6 +102,16 @@ class Pages(Stage):
     def table_path(self, artifact: Artifact, store: ArtifactStore) -> Path:
         return manifest_file(store.home, artifact.key)
 
+    def waits_for_servers(self, key: str) -> bool:
+        """Return whether a source is crawled beside others: no other one asks a host of its, whose pace is
+        kept by each crawl alone.
+        """
+        mine = _hosts(self.sources[key])
+        others = {host for name, one in self.sources.items() if name != key for host in _hosts(one)}
+        return bool(mine) and not any(
+            f".{a}".endswith(f".{b}") or f".{b}".endswith(f".{a}") for a in mine for b in others
+        )
+
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
         if damaged := _damaged_bodies(key, work.store):
             work.progress(f"{key}: {len(damaged)} stored pages are damaged, and are fetched again", 0, 0)
@@ -157,6 +169,12 @@ class Pages(Stage):
         meta |= _passing(reasons)
         complete = "incomplete" not in meta
         return BuildResult(manifest_digest(manifest), meta, (check, fits, cut), complete=complete)
+
+
+def _hosts(source: Source) -> set[str]:
+    """Return the hosts that a crawl asks; a start that is no URL is an act of EUR-Lex."""
+    started = {urlsplit(start).hostname or EURLEX for start in source.start}
+    return {*source.domains, *started} if source.spider else set()
 
 
 def _spider_fits(source: Source, manifest: pl.DataFrame) -> Check:

@@ -169,10 +169,19 @@ def checks_of(artifact: Artifact) -> tuple[Check, ...]:
         return ()
 
 
-def build_keys(stage: Stage, keys: Sequence[str], work: BuildContext) -> Generator[KeyOutcome, None, None]:
-    """Bring keys up to date, each committed by itself; yield outcomes as they come."""
+def build_keys(
+    stage: Stage, keys: Sequence[str], work: BuildContext, *, again: bool = False
+) -> Generator[KeyOutcome, None, None]:
+    """Bring keys up to date, each committed by itself; yield outcomes as they come.
+
+    again: crawl sources even if nothing changed
+    """
+
+    def build(key: str) -> KeyOutcome:
+        return build_key(stage, key, work, again=again and stage.crawls)
+
     work.progress(stage.name, 0, len(keys))
-    outcomes = run_cooperatively(lambda key: build_key(stage, key, work), keys, stage.waits_for_servers, ROOM)
+    outcomes = run_cooperatively(build, keys, stage.waits_for_servers, ROOM)
     for number, outcome in enumerate(outcomes, 1):
         yield outcome
         work.progress(stage.name, number, len(keys))

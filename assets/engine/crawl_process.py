@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.warehouse.cancellation import LOOK, CancelledError, is_cancelled
+from rag_assay.warehouse.cooperative_scheduler import release_turn
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.processes import LIFELINE, lifeline
 from rag_assay.warehouse.source import Source
@@ -20,6 +22,7 @@ from rag_assay.warehouse.source import Source
 ROOT = Path(__file__).parents[3]  # the folder of the package rag_assay
 PATIENCE = 2.5  # seconds that an interrupted crawl has to end in good order
 MAX_LINES = 20  # lines that a crawl may say on stderr; the rest is in its log
+AS_CALLS = 16  # model calls that a crawl counts as: four crawls are under way at once
 
 
 def run_crawler(name: str, source: Source, work: BuildContext) -> dict[str, Any]:
@@ -90,7 +93,8 @@ def _run(command: list[str], environment: dict[str, str], tell: Callable[[str], 
         listener = threading.Thread(target=_listen, args=(process.stderr, tell), daemon=True)
         listener.start()
         try:
-            code = process.wait()
+            with release_turn(lambda: AS_CALLS):  # another source is crawled meanwhile
+                code = _wait(process)
         except BaseException:
             process.send_signal(signal.SIGINT)
             try:
@@ -102,6 +106,15 @@ def _run(command: list[str], environment: dict[str, str], tell: Callable[[str], 
         finally:
             listener.join(timeout=5)
     return code
+
+
+def _wait(process: subprocess.Popen[bytes]) -> int:
+    while True:
+        try:
+            return process.wait(timeout=LOOK)
+        except subprocess.TimeoutExpired:
+            if is_cancelled():
+                raise CancelledError from None
 
 
 def _listen(stream: IO[bytes] | None, tell: Callable[[str], None]) -> None:

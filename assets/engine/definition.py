@@ -1,7 +1,7 @@
 """Stages as Dagster assets: partitioned, skippable, many keys a run, each recorded as it is committed."""
 
 import warnings
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -9,7 +9,7 @@ from typing import Any, cast
 import dagster as dg
 from dagster import BetaWarning, PreviewWarning
 
-from rag_assay.assets.engine.builder import build_key, build_keys
+from rag_assay.assets.engine.builder import build_keys
 from rag_assay.assets.engine.stage import BuildContext, Check, Headline, KeyOutcome, Progress, Stage
 from rag_assay.assets.engine.submission import (
     Submission,
@@ -272,7 +272,8 @@ def build_in_run(
     failed_before = failed_keys(stage, context.instance)
     outcomes = []
     yielded = stage.crawls and isinstance(context, dg.AssetExecutionContext)
-    with closing(work), marked(work.home), closing(_built(keys, stage, work, options)) as built:
+    building = build_keys(stage, keys, work, again=options.again)
+    with closing(work), marked(work.home), closing(building) as built:
         for outcome in built:
             outcomes.append(outcome)
             options.report(outcome)
@@ -315,14 +316,6 @@ def collect(stage: Stage, keys: Sequence[str], outcomes: Sequence[KeyOutcome], w
     stage.on_computed([outcome.key for outcome in outcomes if outcome.computed and outcome.artifact], work)
     if stage.crawls or (stage.name in ASKING and any(outcome.computed for outcome in outcomes)):
         sync_records(work)
-
-
-def _built(
-    keys: Sequence[str], stage: Stage, work: BuildContext, options: RunOptions
-) -> Generator[KeyOutcome, None, None]:
-    if stage.crawls:
-        return (build_key(stage, key, work, again=options.again) for key in keys)
-    return build_keys(stage, keys, work)
 
 
 def backfill_bounds(stages: Mapping[str, Stage]) -> dict[str, int]:

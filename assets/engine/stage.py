@@ -231,7 +231,7 @@ class Stage(ABC):
         return None
 
     def waits_for_servers(self, key: str) -> bool:
-        """Return whether building a key is mostly waiting for model servers: others are built meanwhile."""
+        """Return whether building a key is mostly waiting for servers: others are built meanwhile."""
         return False
 
     def inputs(self, key: str, store: ArtifactStore) -> list[Artifact]:

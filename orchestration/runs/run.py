@@ -248,15 +248,11 @@ class StudyRun:
         self, stage: Stage, keys: list[str], report: StageReport, context: dg.OpExecutionContext
     ) -> None:
         outcomes: dict[str, KeyOutcome] = {}
-        parts = [[key] for key in keys] if stage.crawls else [keys]
-        for number, part in enumerate(parts):
-            if stage.crawls:
-                self.progress(stage.name, number, len(parts))
-            why = self._bring_up(stage, part, outcomes, context)
-            why = self._rebuild_damaged(stage, outcomes, context) or why
-            for key in part:
-                self._record(stage, key, outcomes.get(key), report, why)
-        self.progress(stage.name, len(parts), len(parts))
+        why = self._bring_up(stage, keys, outcomes, context)
+        why = self._rebuild_damaged(stage, outcomes, context) or why
+        for key in keys:
+            self._record(stage, key, outcomes.get(key), report, why)
+        self.progress(stage.name, len(keys), len(keys))
 
     def _rebuild_damaged(
         self, stage: Stage, outcomes: dict[str, KeyOutcome], context: dg.OpExecutionContext

@@ -154,3 +154,25 @@ def test_a_spider_that_refuses_most_of_what_it_read_fails_its_check(
     assert words is None or fits.description.startswith(words)
     assert outcome.ok is not blocks
     assert fits.metadata["refused"] == (33 if words else 0)
+
+
+@pytest.mark.parametrize(
+    ("starts", "beside"),
+    [
+        ({"a": "https://a.example/", "b": "https://b.example/"}, "ab"),
+        ({"a": "https://a.example/x", "b": "https://a.example/y"}, ""),
+        ({"a": "https://a.example:8000/", "b": "http://a.example/"}, ""),
+        ({"a": "https://a.example/", "b": "https://news.a.example/", "c": "https://na.example/"}, "c"),
+        ({"a": "32009L0119", "b": "https://eur-lex.europa.eu/x", "c": "https://c.example/"}, "c"),
+    ],
+)
+def test_only_sources_whose_hosts_no_other_one_asks_are_crawled_side_by_side(
+    starts: dict[str, str], beside: str
+) -> None:
+    sources = {
+        name: Source(spider="eurlex" if start[0].isdigit() else "news", start=(start,))
+        for name, start in starts.items()
+    }
+    sources["files"] = Source(reader="folder", path="texts")
+    stage = Pages(Build(sources=sources))
+    assert [name for name in sources if stage.waits_for_servers(name)] == list(beside)

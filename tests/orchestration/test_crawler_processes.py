@@ -31,6 +31,17 @@ def site() -> Iterator[Site]:
 
 
 @pytest.fixture
+def other() -> Iterator[Site]:
+    """A site at another host: `localhost`."""
+    with serving() as site:
+        site["/"] = Reply(index("/a", "/b"))
+        for path in ("/a", "/b"):
+            site[path] = Reply(article(path, text=TEXT))
+        site.base = site.base.replace("127.0.0.1", "localhost")
+        yield site
+
+
+@pytest.fixture
 def news(site: Site, study_path: Path) -> Path:
     """The small study, over the articles of the site."""
     source = f"{{spider: news, start: ['{site.url('/')}'], delay: 0, allow_private: true}}"
@@ -69,6 +80,30 @@ def test_nothing_of_ours_outlives_a_killed_command(
     assert done.returncode == 0, done.stderr
     assert len(read_manifest(assay_home, "texts")) == NUMBER
     assert len(site.paths()) < 1 + NUMBER, "what was stored is not asked for again"
+
+
+def test_sources_of_different_hosts_are_crawled_side_by_side(
+    assay_home: Home, site: Site, other: Site, news: Path
+) -> None:
+    source = f"{{spider: news, start: ['{other.url('/')}'], delay: 0, allow_private: true}}"
+    text = news.read_text().replace("sources: [texts]", "sources: [texts, more]")
+    news.write_text(text.replace("sources:\n", f"sources:\n  more: {source}\n", 1))
+    command = ("run", str(news), "--only", "documents")
+    for one in (site, other):
+        one.allow(0)
+    parent = subprocess.Popen(
+        assay_command(*command), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    assert wait_until(lambda: bool(site.asked and other.asked)), "one waits for the other"
+    parent.send_signal(signal.SIGTERM)
+    _, said = parent.communicate(timeout=100)
+    assert parent.returncode == 130, said
+    assert wait_until(lambda: not of_home(assay_home.root)), of_home(assay_home.root)
+    for one in (site, other):
+        one.allow(None)
+    done = assay(*command)
+    assert done.returncode == 0, done.stderr
+    assert [len(read_manifest(assay_home, name)) for name in ("texts", "more")] == [NUMBER, 2]
 
 
 def test_ctrl_c_in_a_terminal_shows_no_stack_and_leaves_nobody(
