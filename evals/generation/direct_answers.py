@@ -1,4 +1,5 @@
-"""The date, number, amount, score or name that a question asks for, out of the sentence that answers it.
+"""The date, number, amount, score or name that a question asks for, out of the sentence that answers it; and
+whether it asks which documents there are.
 
 Rules, with what each kind is worth: a short answer is given only where one candidate stands out, and of a
 kind that was right often enough on questions of several collections (docs/proof.md).
@@ -14,7 +15,7 @@ from typing import Literal, NamedTuple, get_args
 from rag_assay.evals.retrieval.question_words import stop_words
 from rag_assay.evals.word_lists import entries, table
 
-Kind = Literal["score", "date", "number", "name", "yes_no"]
+Kind = Literal["documents", "score", "date", "number", "name", "yes_no"]
 
 
 class Expected(NamedTuple):
@@ -60,7 +61,14 @@ def _patterns() -> dict[str, re.Pattern[str]]:
     }
 
 
+_WHICH = r"""(?:in\ )?(?:what|which)\ (?:\w+\ )?(?:articles|posts|documents|reports|pages|entries)\b
+    |(?:in\ )?welche[nr]?\ (?:\w+\ )?
+        (?:artikeln?|beiträgen?|berichten?|dokumenten?|meldungen|seiten|texten?)\b"""
+_TELLS = r"""\b(?:appear|appeared|published|written|posted|mention|mentioned|discuss|discussed|describe
+    |described|about|deal|cover|erschienen|erscheinen|veröffentlicht|erwähnen|erwähnt|handeln|behandeln|berichten
+    |beschreiben|geht\ es|gibt\ es|gab\ es)\b"""
 _ASKED = {
+    "documents": rf"(?:{_WHICH})\ (?:\w+\ ){{0,4}}?(?:{_TELLS})",
     "score": r"""how\ (?:did|does)\ .{1,80}\ (?:end|finish)\b
         |(?:with\ )?(?:what|which)\ (?:is|was|were)?\ ?(?:the\ )?(?:final\ |half-time\ )(?:score|result)\b
         |wie\ (?:ging|geht)\ .{1,80}\ aus\b|wie\ (?:endete|endet|steht\ es|stand\ es|war\ der\ spielstand)\b
@@ -123,12 +131,14 @@ _CLEAR = 3  # so many times as far from the question's words all other dates and
 
 
 def expected_answer(question: str) -> Expected | None:
-    """Return what a question asks for; None where it is no score, date, number, name, yes or no.
+    """Return what a question asks for; None where it is nothing that a `Kind` names.
 
     >>> expected_answer("In welchem Jahr wurde es gebaut?"), expected_answer("How many days are there?")
     (Expected(kind='date', unit=''), Expected(kind='number', unit='days'))
     >>> expected_answer("Does it stay in port?"), expected_answer("Why does it stay?")
     (Expected(kind='yes_no', unit=''), None)
+    >>> expected_answer("Which posts mention the drill?"), expected_answer("Which articles of it apply?")
+    (Expected(kind='documents', unit=''), None)
     >>> expected_answer("How much is left?"), expected_answer("And what did the drill cost?")
     (Expected(kind='number', unit=''), Expected(kind='number', unit=''))
     """
@@ -144,6 +154,16 @@ def expected_answer(question: str) -> Expected | None:
         if first and first[0].casefold() in _verbs():
             return Expected("yes_no")
     return None
+
+
+def topic_of(question: str) -> str:
+    """Return a question without its dates and the words that ask for documents.
+
+    >>> topic_of("Which articles about Hammerlohe appeared in April 2024?").split()
+    ['Hammerlohe', 'in', '?']
+    """
+    found = re.sub(rf"(?ix)\W*(?:{_WHICH})|{_TELLS}", " ", question)
+    return re.sub(rf"(?i)\b(?:{_months()})\b", " ", _patterns()["date"].sub(" ", found))
 
 
 @cache
@@ -175,7 +195,7 @@ def candidates(wanted: Expected, question: str, sentence: str) -> list[tuple[int
     """
     if wanted.kind == "name":
         return list(_names(question, sentence))
-    if wanted.kind == "yes_no":
+    if wanted.kind in {"documents", "yes_no"}:
         return []
     if wanted.kind == "score":
         return [match.span() for match in _patterns()["score"].finditer(sentence)]

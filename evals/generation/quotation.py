@@ -40,6 +40,7 @@ from rag_assay.evals.generation.direct_answers import (
     candidates,
     direct_answer,
     expected_answer,
+    topic_of,
 )
 from rag_assay.evals.query_transforms.rules.named_dates import find_dates
 from rag_assay.evals.word_lists import entries
@@ -54,7 +55,7 @@ Embed: TypeAlias = "Callable[[list[str]], npt.NDArray[np.floating]]"
 CountTokens = Callable[[Sequence[str]], list[int]]
 Floats: TypeAlias = "npt.NDArray[np.float64]"
 
-CODE_VERSION = "13"
+CODE_VERSION = "14"
 """Raised when another sentence, or another probability, comes of the same passages and vectors."""
 
 _WORD = r"\w+"
@@ -76,6 +77,7 @@ _FEW_TERMS = 4  # a shorter sentence says little by itself
 _MOST = 2  # sentences that are chosen; what completes them comes with them
 _COMMON = 0.4  # mean cosine of unrelated texts: 0.2 of all-MiniLM-L6-v2, 0.8 of multilingual-e5-small
 _NEAREST = 3  # probes that a text is compared with
+_LISTED = 5  # titles, where a question asks for documents
 _SURE = 0.7  # below this probability no short answer is put first
 
 
@@ -107,7 +109,7 @@ class Candidate:
     stretch: which stretch of text it stands in; those with the same number are read without a gap
     terms: of the sentence
     around: the heading, title and list that it stands in
-    document, date: that it stands in, and the ISO 8601 day of its publication; empty: not known
+    document, title, date: that it stands in, and the ISO 8601 day of its publication; empty: not known
     """
 
     unit: Unit
@@ -117,6 +119,7 @@ class Candidate:
     terms: frozenset[str]
     around: str
     document: str = ""
+    title: str = ""
     date: str = ""
 
     @property
@@ -201,6 +204,11 @@ class Draft:
         confidence = self._probability(float(scores[order[0]]), vectors)
         if minimum is not None and confidence < minimum:
             return Quoted(confidence=confidence)
+        listed = self._listed()
+        while listed and sum(count_tokens([text for text, _ in listed])) > max_tokens:
+            listed.pop()
+        if listed:
+            return _joined(listed, confidence)
         best = self.candidates[order[0]]
         if counts[best.text] > max_tokens:
             cut = _cut(best.text, max_tokens, count_tokens)
@@ -278,7 +286,7 @@ class Draft:
         terms = _Rarity.of(_terms(self.question), [one.terms for one in self.candidates])
         parts = _Rarity.of(asked, grams)
         times = _Time.of(self.question)
-        asks = self.wanted is not None and self.wanted.kind != "yes_no"
+        asks = self.wanted is not None and self.wanted.kind not in {"documents", "yes_no"}
         found = np.zeros((len(self.candidates), len(SENTENCE_FEATURES)))
         for at, one in enumerate(self.candidates):
             beside = self._beside(at)
@@ -312,6 +320,22 @@ class Draft:
             return ""  # the score of whom, only the sentence says
         found = direct_answer(self.wanted, self.question, best.text)
         return _finished(found) if found else ""
+
+    def _listed(self) -> list[tuple[str, int]]:
+        """Return title and passage of each document that is asked for: of the time, with all terms."""
+        if self.wanted is None or self.wanted.kind != "documents":
+            return []
+        times, asked = _Time.of(self.question), _terms(topic_of(self.question))
+        documents: dict[tuple[str, str], list[Candidate]] = {}
+        for one in sorted(self.candidates, key=lambda one: one.passage):
+            documents.setdefault((one.title, one.date[:10]), []).append(one)
+        return [
+            (f"{title} ({date})." if date else _finished(title), held[0].passage)
+            for (title, date), held in documents.items()
+            if title
+            and all(time.holds(date) for time in times)
+            and asked <= _terms(title).union(*(one.terms for one in held))
+        ][: _LISTED if times or asked else 0]
 
     def _chosen(
         self, order: Sequence[int], scores: Floats, room: int, counts: Mapping[str, int]
@@ -490,9 +514,12 @@ def _candidates(passages: Sequence[QuotablePassage]) -> list[Candidate]:
     for place, (unit, number, stretch) in enumerate(kept):
         passage = holder(stretch.start + unit.start, stretch.start + unit.end, stretch, passages)
         of = passages[passage]
-        around = " ".join([unit.lead, unit.heading, of.title or ""])
+        title = of.title or ""
+        around = " ".join([unit.lead, unit.heading, title])
         found.append(
-            Candidate(unit, place, passage, number, _terms(unit.text), around, of.document, of.date or "")
+            Candidate(
+                unit, place, passage, number, _terms(unit.text), around, of.document, title, of.date or ""
+            )
         )
     return found
 
@@ -539,7 +566,10 @@ class _Rarity(NamedTuple):
 def _composed(first: str, best: Candidate, chosen: Sequence[Candidate], confidence: float) -> Quoted:
     """Join the short answer, which is of the best sentence's passage, and the sentences."""
     parts = [(first, best.passage), *((one.text, one.passage) for one in chosen)]
-    parts = [part for part in parts if part[0]]
+    return _joined([part for part in parts if part[0]], confidence)
+
+
+def _joined(parts: Sequence[tuple[str, int]], confidence: float) -> Quoted:
     ends = list(accumulate((len(text) + 1 for text, _ in parts), initial=0))
     pieces = (
         QuotedPiece(start, start + len(text), passage)

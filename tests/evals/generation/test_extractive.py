@@ -276,6 +276,38 @@ def test_a_sentence_of_the_time_that_is_asked_for_wins() -> None:
     assert best(Passage(f"# 2021/22\n\n{before}"), Passage(f"# Season 2022/23\n\n{now}")) == now
 
 
+def test_documents_that_are_asked_for_are_named_by_title_and_day() -> None:
+    said = (
+        "The ferry sails again.",
+        "The ferry is late.",
+        "The quay is new.",
+        "A ferry sank.",
+        "The ferry rests.",
+    )
+    dated = ("2024-04-03", "2024-04-30T18:00:00+02:00", "2024-04-09", "2023-04-09", None)
+    passages = [
+        Passage(text, title=f"Report {n}", date=date, document=str(n), end=len(text))
+        for n, (text, date) in enumerate(zip(said, dated, strict=True))
+    ]
+
+    def answer(question: str, max_tokens: int = 40, minimum: float | None = None) -> tuple[str, list[int]]:
+        draft = Draft.of(question, passages)
+        vectors = embedded([draft], Embedding({question: 1.0} | dict.fromkeys(said, 0.6)))
+        counts = dict(zip(said, words(said), strict=True))
+        found = draft.answer(vectors, max_tokens, counts, words, minimum)
+        return found.text, [one.passage for one in found.pieces]
+
+    both = "Report 0 (2024-04-03). Report 1 (2024-04-30)."
+    asked = "Which articles about the ferry appeared in April 2024?"
+    assert answer(asked) == (both, [0, 1])
+    assert answer("Welche Artikel erschienen im April 2024 über die Ferry?") == (both, [0, 1])
+    assert answer(asked, max_tokens=4) == ("Report 0 (2024-04-03).", [0])
+    assert answer(asked, minimum=0.9999) == ("", [])
+    assert answer("Which reports mention the quay?")[0] == "Report 2 (2024-04-09)."
+    for elsewhere in ("Which articles mention a lighthouse?", "Which articles of the act name the ferry?"):
+        assert answer(elsewhere)[0] in said
+
+
 def test_a_follow_up_is_answered_from_the_document_that_was_quoted() -> None:
     said, new, other = (
         "The ferry leaves the harbour at noon.",
