@@ -77,6 +77,7 @@ _FEW_TERMS = 4  # a shorter sentence says little by itself
 _MOST = 2  # sentences that are chosen; what completes them comes with them
 _COMMON = 0.4  # mean cosine of unrelated texts: 0.2 of all-MiniLM-L6-v2, 0.8 of multilingual-e5-small
 _NEAREST = 3  # probes that a text is compared with
+_FOLLOWING = 2  # sentences after one that answers a question of yes or no
 _LISTED = 5  # titles, where a question asks for documents
 _SURE = 0.7  # below this probability no short answer is put first
 
@@ -369,7 +370,9 @@ class Draft:
         return [one for run in runs for one in run]
 
     def _completing(self, at: int) -> Iterator[Candidate]:
-        """Yield what a sentence needs to be understood: the clause before a list, its items, or a name."""
+        """Yield what a sentence needs to be understood: the clause before a list, its items, or a name; for a
+        question of yes or no also the sentences after it, which often tell the outcome.
+        """
         one = self.candidates[at]
         near = [other for other in self.candidates if other.stretch == one.stretch]
         if one.unit.lead and not _is_sentence(one):
@@ -383,6 +386,10 @@ class Draft:
                 one.unit.paragraph - 1,
             }:
                 yield before
+        if self.wanted is not None and self.wanted.kind == "yes_no":
+            for other in self.candidates[at + 1 : at + 1 + _FOLLOWING]:
+                if other.stretch == one.stretch and other.unit.paragraph <= one.unit.paragraph + 1:
+                    yield other
 
 
 def sentence_scores(features: Floats, is_foreign: bool) -> Floats:

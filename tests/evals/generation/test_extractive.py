@@ -276,6 +276,19 @@ def test_a_sentence_of_the_time_that_is_asked_for_wins() -> None:
     assert best(Passage(f"# 2021/22\n\n{before}"), Passage(f"# Season 2022/23\n\n{now}")) == now
 
 
+def test_what_follows_comes_too_where_yes_or_no_is_asked() -> None:
+    said = [
+        "The ferry was tested.",
+        "It had an hour.",
+        "It took forty minutes.",
+        "The harbour paid for all of it.",
+    ]
+    for asked, n_quoted in (("Was the ferry in time when tested?", 3), ("How was the ferry tested?", 1)):
+        quoted = extract(asked, [" ".join(said)], Embedding({asked: 1.0, said[0]: 0.9}), 40, words)
+        assert quoted == " ".join(said[:n_quoted])
+        assert extract(asked, [" ".join(said)], Embedding({asked: 1.0, said[0]: 0.9}), 4, words) == said[0]
+
+
 def test_documents_that_are_asked_for_are_named_by_title_and_day() -> None:
     said = (
         "The ferry sails again.",
