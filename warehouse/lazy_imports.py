@@ -65,6 +65,11 @@ class _Imported:
         module.__spec__ = self._spec
 
 
+def is_put_off(package: str) -> bool:
+    """Return whether a package is to be imported lazily, and nothing of it was used yet."""
+    return type(sys.modules.get(package)) is _LazyModule
+
+
 def import_lazily(*packages: str) -> None:
     """Let `import NAME` of these do nothing yet; to be called while one thread runs."""
     if _Parts not in sys.meta_path:

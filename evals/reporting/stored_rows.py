@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from rag_assay.evals.study.imported_study import ImportedStudy
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse import schemas
 from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.lazy_imports import is_put_off
 from rag_assay.warehouse.parquet import conform_rows, frame, read_parquet
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def select_rows(
     """Return the rows of a query with the columns of a schema, NULL where it has none."""
     found = connection.sql(sql, params=parameters)
     # Importing pyarrow takes 0.1 s; without it, DuckDB prints reports of leaks where Python ends.
-    rows = pl.DataFrame(found.to_arrow_table() if "pyarrow" in sys.modules else found)
+    rows = pl.DataFrame(found if is_put_off("pyarrow") else found.to_arrow_table())
     columns = {name: pl.col(name) if name in rows.columns else pl.lit(None) for name in schema}
     return rows.select(**{name: columns[name].cast(kind) for name, kind in schema.items()})
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.orchestration.conftest import Finished
+
 HEAVY = ["scipy.stats", "sentence_transformers", "torch", "litellm", "ragas", "lancedb", "trafilatura"]
 NUMBERS = ["polars", "numpy", "pyarrow"]
 HTTP = ["httpx", "httpcore"]
@@ -59,6 +61,22 @@ for what in json.loads(whats):
     found.append([name for name, one in sys.modules.items() if type(one).__name__ != "_LazyModule"])
 pathlib.Path(path).write_text(json.dumps(found))
 """
+
+
+@pytest.mark.models
+def test_a_stored_verdict_is_read_without_pyarrow(finished: Finished, tmp_path: Path) -> None:
+    result = tmp_path / "imported.json"
+    said = subprocess.run(
+        [sys.executable, "-c", STARTS, json.dumps([f"assay verdict {finished.path}"]), str(result)],
+        capture_output=True,
+        check=True,
+        text=True,
+        timeout=240,
+    )
+    (loaded,) = json.loads(result.read_text())
+    assert said.stdout.startswith("Use "), said.stderr
+    assert "polars" in loaded
+    assert "pyarrow" not in loaded
 
 
 @pytest.mark.parametrize("started", [COMMANDS, CRAWLER, PAGES], ids=["commands", "crawler", "pages"])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_assay.warehouse.lazy_imports import import_lazily
+from rag_assay.warehouse.lazy_imports import import_lazily, is_put_off
 
 PACKAGE = """
 import time
@@ -46,12 +46,14 @@ def test_a_package_is_executed_at_its_first_use(package: Path) -> None:
     whole, again = import_module("acme_lazy"), import_module("acme_lazy")
     assert whole is again is sys.modules["acme_lazy"]
     assert "ONE" not in vars(whole)
+    assert is_put_off("acme_lazy")
     assert "acme_absent" not in sys.modules
     assert (whole.LAST, whole.late, whole.inner.AT()) == (3, 3, 1)
     with pytest.raises(AttributeError):
         _ = whole.nothing
     import_lazily("acme_lazy")
     assert import_module("acme_lazy").LAST == 3, "what is imported stays"
+    assert not any(map(is_put_off, ("acme_lazy", "acme_absent")))
 
 
 def test_a_part_of_it_is_imported_after_it(package: Path) -> None:
