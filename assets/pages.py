@@ -103,8 +103,8 @@ class Pages(Stage):
         return manifest_file(store.home, artifact.key)
 
     def waits_for_servers(self, key: str) -> bool:
-        """Return whether a source is crawled beside others: no other one asks a host of its, whose pace is
-        kept by each crawl alone.
+        """Return whether a source is crawled beside others: only if no other one asks its hosts, since each
+        crawl keeps the delay between requests by itself.
         """
         mine = _hosts(self.sources[key])
         others = {host for name, one in self.sources.items() if name != key for host in _hosts(one)}

@@ -22,7 +22,7 @@ from rag_assay.warehouse.source import Source
 ROOT = Path(__file__).parents[3]  # the folder of the package rag_assay
 PATIENCE = 2.5  # seconds that an interrupted crawl has to end in good order
 MAX_LINES = 20  # lines that a crawl may say on stderr; the rest is in its log
-AS_CALLS = 16  # model calls that a crawl counts as: four crawls are under way at once
+AS_CALLS = 16  # model calls that a crawl counts as, so that four are under way at once (`builder.ROOM`)
 
 
 def run_crawler(name: str, source: Source, work: BuildContext) -> dict[str, Any]:
