@@ -70,6 +70,22 @@ def test_a_file_that_never_can_be_read_is_a_failed_page_and_no_more(tmp_path: Pa
     assert "now" not in reason
 
 
+def test_more_failed_files_than_read_ones_are_told_with_their_reasons(
+    tmp_path: Path, texts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def here(name: str, source: Source, work: BuildContext) -> dict[str, Any]:
+        return crawl(work.home, name, source, print)
+
+    monkeypatch.setattr(pages_module, "run_crawler", here)
+    for name in ("a.png", "b.png", "c.png", "d.gif"):
+        (texts / name).write_bytes(b"GIF89a")
+    stage = Pages(Build(sources={"texts": Source(reader="folder", path=str(texts))}))
+    outcome = build_key(stage, "texts", BuildContext(Home(tmp_path / "home")))
+    (told,) = (one for one in outcome.checks if one.name == "has_pages")
+    reasons = "3 x unsupported file type: .png; 1 x unsupported file type: .gif"
+    assert (told.passed, told.description) == (False, f"3 pages stored, 4 failed ({reasons})")
+
+
 def test_a_file_replaced_by_one_of_the_same_size_and_date_is_noticed(texts: Path) -> None:
     before, path = fingerprint(texts), texts / "a.txt"
     at = path.stat()
