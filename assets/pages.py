@@ -124,10 +124,10 @@ class Pages(Stage):
         is_stored = manifest["sha256"].is_not_null()
         stored = manifest.filter(is_stored)
         reasons = Counter(manifest.filter(~is_stored)["reason"].to_list())
-        main = "; ".join(f"{n} x {reason}" for reason, n in reasons.most_common(3))
+        main_reasons = "; ".join(f"{n} x {reason}" for reason, n in reasons.most_common(3))
         if not len(stored):
             raise AssayError(
-                f"source {key}: not one page could be stored ({main or 'nothing was found there'})"
+                f"source {key}: not one page could be stored ({main_reasons or 'nothing was found there'})"
             )
         if str(crawl["outcome"]).startswith(NOT_BEGUN):
             raise AssayError(
@@ -142,7 +142,7 @@ class Pages(Stage):
         check = Check(
             "has_pages",
             failed <= len(stored),
-            f"{len(stored)} pages stored, {failed} failed" + (f" ({main})" if main else ""),
+            f"{len(stored)} pages stored, {failed} failed" + (f" ({main_reasons})" if main_reasons else ""),
             {"stored": len(stored), "failed": failed, "reasons": dict(reasons), "first": first},
             severe=False,
         )

@@ -194,12 +194,19 @@ class SubmittedRunner:
         return self._orders[stage.name]
 
     def _built_away(self, stage: Stage, keys: Sequence[str], options: RunOptions) -> list[KeyOutcome]:
-        """Submit runs for keys; those that a part of a budget was too small for have all of it in the end."""
+        """Submit runs for keys; those that a part of a budget was too small for have all of it in the end.
+
+        Sources that share a host are crawled one after another, as they are in one process.
+        """
         most = 1 if stage.by_source else self.spread.partitions
-        parts = ranges(keys, self._order(stage), most)
+        in_turn = [key for key in keys if stage.crawls and not stage.waits_for_servers(key)]
+        parts = ranges([key for key in keys if key not in in_turn], self._order(stage), most)
         spends = any(stage.spends(key) for key in keys)
         at_once = min(self.spread.workers, len(parts)) if spends else len(parts)
-        found = {one.key: one for one in self._waves(stage, parts, options, at_once, spends=spends)}
+        found: dict[str, KeyOutcome] = {}
+        for some, n in ((parts, at_once), ([[key] for key in in_turn], 1)):
+            if some:
+                found |= {one.key: one for one in self._waves(stage, some, options, n, spends=spends)}
         refused = [key for key, one in found.items() if one.error and REFUSED in one.error]
         if spends and at_once > 1 and refused:
             again = ranges(refused, self._order(stage), most)

@@ -11,7 +11,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from rag_assay.assets.engine.stage import Stage
+from rag_assay.assets.engine.definition import RunOptions
+from rag_assay.assets.engine.stage import KeyOutcome, Stage
 from rag_assay.assets.engine.submission import (
     ALIVE_TAG,
     SPENT_TAG,
@@ -22,12 +23,15 @@ from rag_assay.assets.engine.submission import (
     recipes_of,
     refuse_other,
 )
+from rag_assay.assets.pages import Pages
+from rag_assay.assets.recipes.build_half import Build
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.run_studies import note
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.driver import Driver
 from rag_assay.orchestration.names import WORKSPACE_TAG
 from rag_assay.orchestration.runs.home_lock import close_dead_runs, workspace_tag
+from rag_assay.orchestration.runs.remote_runner import SubmittedRunner
 from rag_assay.orchestration.runs.run import Spread
 from rag_assay.orchestration.runs.run_monitor import (
     RETRY_OF,
@@ -40,6 +44,7 @@ from rag_assay.orchestration.stages import stages_of
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.inference.budget import Amount, Caps
 from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.source import Source
 from tests.drill.trial import differences, rows_of, write_rows
 from tests.orchestration.conftest import Finished
 
@@ -100,6 +105,26 @@ def test_other_code_and_other_recipes_are_refused(rankings: Stage) -> None:
 def instance() -> Iterator[dg.DagsterInstance]:
     with dg.DagsterInstance.ephemeral() as found:
         yield found
+
+
+def test_sources_that_share_a_host_are_crawled_by_one_run_after_another(
+    instance: dg.DagsterInstance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts = {"a": "https://a.example/x", "b": "https://a.example/y", "c": "https://c.example/"}
+    sources = {name: Source(spider="news", start=(start,)) for name, start in starts.items()}
+    stage = Pages(Build(sources={**sources, "d": Source(spider="news", start=("https://d.example/",))}))
+    waves: list[tuple[list[list[str]], int]] = []
+
+    def submitted(*given: object, **_: object) -> Iterator[KeyOutcome]:
+        _, _, parts, _, at_once = given
+        waves.append((parts, at_once))  # type: ignore[arg-type]
+        return iter(())
+
+    monkeypatch.setattr(SubmittedRunner, "_waves", submitted)
+    monkeypatch.setattr(SubmittedRunner, "_order", lambda *_: stage.keys())
+    runner = SubmittedRunner(Home(tmp_path), instance, {})
+    runner._built_away(stage, stage.keys(), RunOptions())
+    assert waves == [([["c"], ["d"]], 2), ([["a"], ["b"]], 1)]
 
 
 def test_workers_spend_their_parts_and_a_retry_what_is_left_of_one(instance: dg.DagsterInstance) -> None:
